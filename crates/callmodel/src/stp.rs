@@ -72,12 +72,20 @@ pub struct Mix {
     pub imsis: Percent,
     /// *checkIMEI*: answered by the STP (EIR).
     pub equipment: Percent,
+    /// InitialDP to the STP: answered by Continue for a number of this network, Connect for a ported one, ReleaseCall for one that is
+    /// not allocated (INPQ).
+    pub queries: Percent,
+    /// InitialDP of a prepaid subscriber: to the service control point that the STP has for the calling number.
+    pub prepaid: Percent,
+    /// IAM from an MSC to the exchange of the other network, which the STP intercepts: with the routing number of a ported number,
+    /// unchanged, or ended by REL (TIF).
+    pub calls: Percent,
 }
 
 impl Mix {
     /// The shares in the order of [`Kind::ALL`].
     #[must_use]
-    pub const fn shares(&self) -> [Percent; 8] {
+    pub const fn shares(&self) -> [Percent; 11] {
         [
             self.translation,
             self.mtp_routing,
@@ -87,6 +95,9 @@ impl Mix {
             self.ported_messages,
             self.imsis,
             self.equipment,
+            self.queries,
+            self.prepaid,
+            self.calls,
         ]
     }
 }
@@ -110,11 +121,17 @@ pub enum Kind {
     Imsi,
     /// `equipment`.
     Equipment,
+    /// `queries`.
+    Query,
+    /// `prepaid`.
+    Prepaid,
+    /// `calls`.
+    Call,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Translation,
         Self::MtpRouting,
         Self::Screened,
@@ -123,6 +140,9 @@ impl Kind {
         Self::PortedMessage,
         Self::Imsi,
         Self::Equipment,
+        Self::Query,
+        Self::Prepaid,
+        Self::Call,
     ];
 
     /// Its name in reports.
@@ -137,6 +157,9 @@ impl Kind {
             Self::PortedMessage => "ported, other",
             Self::Imsi => "IMSI",
             Self::Equipment => "checkIMEI",
+            Self::Query => "InitialDP, query",
+            Self::Prepaid => "InitialDP, prepaid",
+            Self::Call => "IAM",
         }
     }
 
@@ -144,7 +167,13 @@ impl Kind {
     const fn numbers(self) -> Option<&'static str> {
         match self {
             Self::Translation | Self::Screened => Some("translations"),
-            Self::HomeNumber | Self::PortedCall | Self::PortedMessage | Self::Imsi => Some("numbers"),
+            Self::HomeNumber
+            | Self::PortedCall
+            | Self::PortedMessage
+            | Self::Imsi
+            | Self::Query
+            | Self::Prepaid
+            | Self::Call => Some("numbers"),
             Self::MtpRouting | Self::Equipment => None,
         }
     }

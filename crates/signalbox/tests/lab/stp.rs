@@ -65,6 +65,8 @@ fn messages_arrive_where_each_model_says() {
         ),
         ("dsr/vstp-gflex", &["translation", "IMSI"]),
         ("dsr/vstp-eir", &["checkIMEI"]),
+        ("dsr/vstp-inpq", &["translation", "InitialDP, query"]),
+        ("dsr/vstp-tif", &["translation", "IAM"]),
     ] {
         let (report, _) = run(&small(name), options(100.0));
         let names: Vec<&str> = report.operations.iter().map(|one| one.name.as_str()).collect();

@@ -24,30 +24,46 @@ pub(super) const UNKNOWN_EQUIPMENT: i32 = 7;
 
 /// Appends a Begin: the operation about these digits, with as much filler as it says.
 pub(super) fn begin(transaction: u32, operation: u8, digits: &str, filler: usize, out: &mut Vec<u8>) {
+    let context = match operation {
+        SEND_ROUTING_INFO => Some([LOCATION_INFO, 3]),
+        CHECK_IMEI => Some([EQUIPMENT_MANAGEMENT, 3]),
+        _ => None,
+    };
+    begin_in(context, transaction, operation, out, |out| {
+        argument(operation, digits, filler, out);
+    });
+}
+
+/// Appends a Begin with one Invoke; the application context by its number and version.
+pub(super) fn begin_in(
+    context: Option<[u8; 2]>,
+    transaction: u32,
+    operation: u8,
+    out: &mut Vec<u8>,
+    argument: impl FnOnce(&mut Vec<u8>),
+) {
     element(0x62, out, |out| {
         element(0x48, out, |out| out.extend(transaction.to_be_bytes()));
-        match operation {
-            SEND_ROUTING_INFO => dialogue(LOCATION_INFO, out),
-            CHECK_IMEI => dialogue(EQUIPMENT_MANAGEMENT, out),
-            _ => {}
+        if let Some(context) = context {
+            dialogue(context, out);
         }
         element(0x6c, out, |out| {
             element(0xa1, out, |out| {
                 out.extend([2, 1, 1, 2, 1, operation]);
-                element(0x30, out, |out| argument(operation, digits, filler, out));
+                element(0x30, out, argument);
             });
         });
     });
 }
 
-/// A dialogue request (Q.773 §4.2.1) for version 3 of an application context of MAP.
-fn dialogue(context: u8, out: &mut Vec<u8>) {
+/// A dialogue request (Q.773 §4.2.1) for an application context of MAP or CAP.
+fn dialogue([context, version]: [u8; 2], out: &mut Vec<u8>) {
     element(0x6b, out, |out| {
         element(0x28, out, |out| {
             out.extend([0x06, 7, 0, 0x11, 0x86, 5, 1, 1, 1]);
             element(0xa0, out, |out| {
                 element(0x60, out, |out| {
-                    out.extend([0x80, 2, 7, 0x80, 0xa1, 9, 6, 7, 4, 0, 0, 1, 0, context, 3]);
+                    out.extend([0x80, 2, 7, 0x80, 0xa1, 9, 6, 7, 4, 0, 0, 1, 0, context, version]);
                 });
             });
         });
@@ -131,6 +147,8 @@ fn transaction(data: &[u8]) -> Option<u32> {
 pub(super) enum Answer<'a> {
     /// The result of this operation.
     Result(u8, Element<'a>),
+    /// This operation in return, and its argument.
+    Invoke(u8, Option<Element<'a>>),
     /// This error.
     Error(i32),
     /// Something else.
@@ -152,6 +170,9 @@ pub(super) fn answer(data: &[u8]) -> Answer<'_> {
         Some(match (component.component_type, component.operation) {
             (ComponentType::ReturnResult, Some(OperationCode::Local(operation))) => {
                 Answer::Result(u8::try_from(operation).ok()?, component.parameter?)
+            }
+            (ComponentType::Invoke, Some(OperationCode::Local(operation))) => {
+                Answer::Invoke(u8::try_from(operation).ok()?, component.parameter)
             }
             (ComponentType::ReturnError, _) => Answer::Error(component.error?),
             _ => Answer::Other,

@@ -3,8 +3,9 @@
 use ss7_proto::m3ua::{Data, ServiceIndicator};
 use ss7_proto::sccp::{Format, Message, MessageType};
 
+use super::call::{self, Dialled};
 use super::content::{self, Answer};
-use super::network::{OWN, Party, ROUTING_NUMBER, ported_digits};
+use super::network::{GATEWAY, OWN, Party, ROUTING_NUMBER, ported_digits};
 use super::traffic::{CLASS, Calls, Choice, NATIONAL, Parts, UNLISTED};
 use callmodel::stp::Kind;
 
@@ -77,6 +78,25 @@ impl Calls {
         }
     }
 
+    /// Judges an IAM that has passed, or the REL that has come back: it has the point code of the exchange that the IAM was for.
+    pub(super) fn judge_call(&self, choice: Choice, data: &Data<'_>) -> Result<(), String> {
+        let (msc, exchange) = (self.party(choice.from).point_code(), GATEWAY.point_code());
+        let label = match call::dialled(choice.number) {
+            Dialled::Unallocated => (exchange, msc),
+            Dialled::Home | Dialled::Ported => (msc, exchange),
+        };
+        let mut expected = Vec::new();
+        self.call(choice).write_arriving(&mut expected);
+        if (data.opc, data.dpc) == label && data.ni == NATIONAL && data.user_data == expected {
+            return Ok(());
+        }
+        let Data { opc, dpc, .. } = data;
+        Err(format!(
+            "from {} to {} {:02x?} instead of {expected:02x?}",
+            opc.0, dpc.0, data.user_data
+        ))
+    }
+
     /// Judges what the STP has made of a message itself.
     pub(super) fn judge_answer(&self, choice: Choice, data: &Data<'_>) -> Result<(), String> {
         let Ok(Message::Unitdata(unitdata)) = Message::parse(data.user_data) else {
@@ -94,6 +114,7 @@ impl Calls {
                 let status = content::equipment_status(result).and_then(|one| u64::try_from(one).ok());
                 status == Some(self.imei(choice.number).1)
             }
+            (Kind::Query, answer) => call::is_answer(choice.number, answer),
             (Kind::Equipment, Answer::Error(content::UNKNOWN_EQUIPMENT)) => {
                 self.imei(choice.number).1 == UNLISTED
             }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use callmodel::stp::{Drill, StpModel};
+use callmodel::stp::{Drill, Mix, StpModel};
 use ss7_proto::PointCode;
 
 /// The point code of the STP.
@@ -24,6 +24,13 @@ const OWN_DIGITS: usize = 7;
 const MSCS: u32 = 0x100;
 const SERVERS: u32 = 0x800;
 const GATEWAYS: u32 = 0x1000;
+const CONTROL_POINTS: u32 = 0x1001;
+/// The subsystem of CAP (TS 23.003 §8.2).
+pub const CAP: u8 = 146;
+/// The title of the STP as a service control point, and the group of translations that leads to it.
+pub(super) const OWN_TITLE: &str = "4367000";
+/// See [`OWN_TITLE`].
+pub const OWN_GROUP: &str = "own";
 /// Nodes for which an octet of their addresses stands.
 const NODES_OF_OCTET: u32 = 200;
 
@@ -36,13 +43,21 @@ pub enum Role {
     Hlr,
     /// Short message service centre.
     Smsc,
-    /// The STP of the network that numbers were ported to.
+    /// The STP and exchange of the network that numbers were ported to.
     Gateway,
+    /// The service control point of prepaid subscribers.
+    Scp,
 }
 
 /// The one node of the other network.
 pub(super) const GATEWAY: Party = Party {
     role: Role::Gateway,
+    number: 0,
+};
+
+/// The one service control point.
+pub(super) const SCP: Party = Party {
+    role: Role::Scp,
     number: 0,
 };
 
@@ -65,6 +80,7 @@ impl Party {
             Role::Hlr => format!("hlr{number:03}"),
             Role::Smsc => format!("smsc{number:03}"),
             Role::Gateway => format!("gateway{number:03}"),
+            Role::Scp => format!("scp{number:03}"),
         }
     }
 
@@ -75,6 +91,7 @@ impl Party {
             Role::Msc => MSCS,
             Role::Hlr | Role::Smsc => SERVERS,
             Role::Gateway => GATEWAYS,
+            Role::Scp => CONTROL_POINTS,
         };
         PointCode(first + u32::from(self.number))
     }
@@ -85,6 +102,7 @@ impl Party {
         match self.role {
             Role::Msc | Role::Smsc => 8,
             Role::Hlr | Role::Gateway => 6,
+            Role::Scp => CAP,
         }
     }
 
@@ -191,7 +209,9 @@ impl Network {
     /// All nodes.
     pub fn parties(&self) -> impl Iterator<Item = Party> {
         let gateway = self.has_gateway().then_some(GATEWAY);
-        self.mscs().chain(self.servers()).chain(gateway)
+        let scp = self.has_control_point().then_some(SCP);
+        let others = gateway.into_iter().chain(scp);
+        self.mscs().chain(self.servers()).chain(others)
     }
 
     /// The nodes of a generator thread.
@@ -200,10 +220,28 @@ impl Network {
         self.parties().filter(|one| share.has(one.number)).collect()
     }
 
-    /// Whether messages leave for the other network.
+    /// Whether messages or calls leave for the other network.
     #[must_use]
     pub fn has_gateway(&self) -> bool {
-        self.model.mix.ported_messages.percent() > 0.0
+        let Mix {
+            ported_messages,
+            calls,
+            ..
+        } = self.model.mix;
+        ported_messages.percent() + calls.percent() > 0.0
+    }
+
+    /// Whether calls of prepaid subscribers are relayed.
+    #[must_use]
+    pub fn has_control_point(&self) -> bool {
+        self.model.mix.prepaid.percent() > 0.0
+    }
+
+    /// Whether InitialDP or IAM are among the messages.
+    #[must_use]
+    pub fn has_calls(&self) -> bool {
+        let Mix { queries, calls, .. } = self.model.mix;
+        queries.percent() + calls.percent() > 0.0 || self.has_control_point()
     }
 
     fn server(&self, number: u16) -> Party {
@@ -240,6 +278,9 @@ impl Network {
         if self.has_gateway() {
             writeln!(out, "{ROUTING_NUMBER},{},title,", GATEWAY.name())?;
         }
+        if self.has_control_point() {
+            writeln!(out, "{OWN_TITLE},{OWN_GROUP},title,")?;
+        }
         out.flush()
     }
 
@@ -248,9 +289,11 @@ impl Network {
     /// # Errors
     /// When they cannot be written.
     pub fn write_numbers(&self, out: &mut impl Write) -> io::Result<()> {
+        let control_point = self.has_control_point().then(|| format!(",scp={}", SCP.name()));
+        let prepaid = control_point.unwrap_or_default();
         for number in 0..self.model.numbers {
             let group = self.hlr_of(number).name();
-            writeln!(out, "msisdn,{},hlr={group}", home_digits(number))?;
+            writeln!(out, "msisdn,{},hlr={group}{prepaid}", home_digits(number))?;
             writeln!(out, "imsi,{},hlr={group}", imsi_digits(number))?;
             let ported = ported_digits(number);
             writeln!(out, "msisdn,{ported},rn={ROUTING_NUMBER},network=23205")?;
@@ -274,6 +317,11 @@ pub(super) fn ported_digits(number: u32) -> String {
     format!("43676{number:0OWN_DIGITS$}")
 }
 
+/// A number of this network that is not allocated.
+pub(super) fn free_digits(number: u32) -> String {
+    format!("43665{number:0OWN_DIGITS$}")
+}
+
 /// An IMSI of this network.
 pub(super) fn imsi_digits(number: u32) -> String {
     format!("23210{number:010}")
@@ -290,7 +338,6 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use callmodel::stp::Mix;
     use settings::Percent;
 
     fn model(hlrs: u16, smscs: u16) -> StpModel {

@@ -12,10 +12,11 @@ use ss7_proto::m3ua::{Data, ServiceIndicator};
 use ss7_proto::sccp::{AddressBuf, Format, GlobalTitleBuf, MessageType, Unitdata};
 use ss7_proto::{Digits, PointCode};
 
+use super::call::{self, CIRCUITS, Call, Dialled};
 use super::content;
 use super::network::{
-    GATEWAY, Network, OWN, Party, ROUTING_NUMBER, Role, Share, home_digits, imsi_digits, msc_digits,
-    ported_digits, title_digits,
+    CAP, GATEWAY, Network, OWN, OWN_TITLE, Party, ROUTING_NUMBER, Role, SCP, Share, home_digits, imsi_digits,
+    msc_digits, ported_digits, title_digits,
 };
 
 /// Numbering plans (Q.713 §3.4.2.3.3).
@@ -43,10 +44,21 @@ pub struct Calls {
     servers: Vec<usize>,
     hlrs: Vec<usize>,
     gateway: Option<usize>,
+    control_point: Option<usize>,
+    /// Of each MSC that has called, by its position.
+    trunks: Vec<Trunk>,
     weights: Weights,
     listed: Weights,
     parts: Parts,
     pub(super) expected: Parts,
+}
+
+/// The circuits between an MSC and the exchange of the other network.
+#[derive(Clone, Debug, Default)]
+struct Trunk {
+    next: u16,
+    /// Transactions by circuit.
+    transactions: Vec<u32>,
 }
 
 /// Buffers of a message.
@@ -94,6 +106,8 @@ pub(super) struct Choice {
     pub(super) from: usize,
     /// Of a title, number or node; of equipment where it is listed and which of the list.
     pub(super) number: u32,
+    /// Of an IAM.
+    pub(super) circuit: u16,
 }
 
 impl Choice {
@@ -101,15 +115,16 @@ impl Choice {
         Ticket {
             operation: self.kind as u16,
             first: self.number,
-            second: self.from as u32,
+            second: self.from as u32 | u32::from(self.circuit) << 16,
         }
     }
 
     fn of(ticket: &Ticket) -> Option<Self> {
         Some(Self {
             kind: *Kind::ALL.get(usize::from(ticket.operation))?,
-            from: ticket.second as usize,
+            from: usize::from(ticket.second as u16),
             number: ticket.first,
+            circuit: (ticket.second >> 16) as u16,
         })
     }
 }
@@ -127,6 +142,7 @@ impl Calls {
         let model = &network.model;
         let hlrs = positions(&|role| role == Role::Hlr);
         let gateway = positions(&|role| role == Role::Gateway).first().copied();
+        let control_point = positions(&|role| role == Role::Scp).first().copied();
         let weights = Weights::new(model.mix.shares().map(|share| share.fraction()));
         let lists = model.equipment.as_ref();
         let listed = LISTED.map(|listed| lists.map_or(0.0, |lists| lists.share(listed).fraction()));
@@ -137,6 +153,8 @@ impl Calls {
             servers: positions(&|role| matches!(role, Role::Hlr | Role::Smsc)),
             hlrs,
             gateway,
+            control_point,
+            trunks: vec![Trunk::default(); parties.len()],
             weights,
             listed: Weights::new(listed),
             parties,
@@ -177,10 +195,49 @@ impl Calls {
                 let number = self.number_of(&self.hlrs, model.hlrs, model.numbers, random);
                 (msc, number)
             }
-            Kind::PortedCall | Kind::PortedMessage => (msc, random.random_range(0..model.numbers.max(1))),
+            Kind::PortedCall | Kind::PortedMessage | Kind::Query | Kind::Prepaid | Kind::Call => {
+                (msc, random.random_range(0..model.numbers.max(1)))
+            }
             Kind::Equipment => (msc, self.equipment(random)),
         };
-        Choice { kind, from, number }
+        Choice {
+            kind,
+            from,
+            number,
+            circuit: 0,
+        }
+    }
+
+    /// The next circuit of an MSC, in turn: an IAM and its REL name no transaction.
+    fn seize(&mut self, msc: usize, transaction: u32) -> u16 {
+        let Some(trunk) = self.trunks.get_mut(msc) else {
+            return 0;
+        };
+        trunk.next = (trunk.next + 1) % CIRCUITS;
+        trunk.transactions.resize(usize::from(CIRCUITS), 0);
+        if let Some(entry) = trunk.transactions.get_mut(usize::from(trunk.next)) {
+            *entry = transaction;
+        }
+        trunk.next
+    }
+
+    /// The transaction of an IAM or REL that has arrived.
+    fn transaction_of_call(&self, data: &Data<'_>) -> Option<u32> {
+        let (circuit, is_forward) = call::circuit(data.user_data)?;
+        let msc = if is_forward { data.opc } else { data.dpc };
+        let at = self.parties.iter().position(|one| one.point_code() == msc)?;
+        let trunk = self.trunks.get(at)?;
+        trunk.transactions.get(usize::from(circuit)).copied()
+    }
+
+    /// The IAM of a choice.
+    pub(super) fn call(&self, choice: Choice) -> Call {
+        Call {
+            circuit: choice.circuit,
+            number: choice.number,
+            // Without header, routing context and label of M3UA.
+            size: usize::from(self.network.model.message_bytes).saturating_sub(32),
+        }
     }
 
     /// Equipment, as a number: which of a list, and which list.
@@ -210,6 +267,7 @@ impl Calls {
         let at = |party: Party| {
             let found = match party.role {
                 Role::Gateway => self.gateway,
+                Role::Scp => self.control_point,
                 // They were dealt to the threads in turn.
                 _ => self
                     .servers
@@ -230,13 +288,20 @@ impl Calls {
             Kind::MtpRouting => (choice.number as usize, None),
             Kind::HomeNumber | Kind::Imsi => (at(self.network.hlr_of(choice.number)), None),
             Kind::PortedMessage => (at(GATEWAY), None),
-            Kind::Screened | Kind::PortedCall | Kind::Equipment => (choice.from, None),
+            Kind::Prepaid => (at(SCP), None),
+            Kind::Call if call::dialled(choice.number) != Dialled::Unallocated => (at(GATEWAY), None),
+            Kind::Screened | Kind::PortedCall | Kind::Equipment | Kind::Query | Kind::Call => {
+                (choice.from, None)
+            }
         }
     }
 
-    /// Writes the SCCP message of a choice into buffers.
+    /// Writes the SCCP message or the IAM of a choice into buffers.
     pub(super) fn write(&self, choice: Choice, transaction: u32, parts: &mut Parts) {
         parts.clear();
+        if choice.kind == Kind::Call {
+            return self.call(choice).write(&mut parts.user_data);
+        }
         let Parts {
             called,
             calling,
@@ -253,17 +318,32 @@ impl Calls {
             _ => subsystem(from.subsystem(), from.point_code()),
         };
         let _ = caller.write(Format::Itu, calling);
-        let operation = operation(choice.kind, self.network.server_of(choice.number, 0).role);
-        content::begin(transaction, operation, &digits, 0, content);
+        self.write_content((choice, transaction), &digits, 0, content);
         let size = usize::from(self.network.model.message_bytes);
         // Header, routing context and label of M3UA, header and pointers of UDT, lengths; the filler with its own tags.
         let used = 32 + 5 + 3 + called.len() + calling.len() + content.len();
         let filler = size.saturating_sub(used + 12);
         if filler > 0 && choice.kind != Kind::Equipment {
             content.clear();
-            content::begin(transaction, operation, &digits, filler, content);
+            self.write_content((choice, transaction), &digits, filler, content);
         }
         parts.write_unitdata();
+    }
+
+    fn write_content(
+        &self,
+        (choice, transaction): (Choice, u32),
+        digits: &str,
+        filler: usize,
+        out: &mut Vec<u8>,
+    ) {
+        if matches!(choice.kind, Kind::Query | Kind::Prepaid) {
+            let calling = home_digits(choice.number);
+            let is_prepaid = choice.kind == Kind::Prepaid;
+            return call::initial_dp(transaction, [digits, &calling], is_prepaid, filler, out);
+        }
+        let operation = operation(choice.kind, self.network.server_of(choice.number, 0).role);
+        content::begin(transaction, operation, digits, filler, out);
     }
 
     pub(super) fn digits(&self, choice: Choice) -> String {
@@ -274,6 +354,7 @@ impl Calls {
             Kind::PortedCall | Kind::PortedMessage => ported_digits(choice.number),
             Kind::Imsi => imsi_digits(choice.number),
             Kind::Equipment => self.imei(choice.number).0,
+            Kind::Query | Kind::Prepaid | Kind::Call => call::dialled_digits(choice.number),
         }
     }
 
@@ -288,6 +369,9 @@ impl Calls {
             Kind::HomeNumber | Kind::PortedCall | Kind::PortedMessage => title(6, E164, digits),
             Kind::Imsi => title(6, E212, digits),
             Kind::Equipment => subsystem(EIR, OWN),
+            Kind::Prepaid => title(CAP, E164, OWN_TITLE),
+            // An IAM has no party of SCCP.
+            Kind::Query | Kind::Call => subsystem(CAP, OWN),
         }
     }
 
@@ -312,7 +396,10 @@ impl Messages for Calls {
     }
 
     fn next(&mut self, random: &mut SmallRng, transaction: u32, out: &mut Vec<u8>) -> Next {
-        let choice = self.choose(random);
+        let mut choice = self.choose(random);
+        if choice.kind == Kind::Call {
+            choice.circuit = self.seize(choice.from, transaction);
+        }
         let (to, second) = self.receivers(choice);
         let sls = random.random_range(0..16);
         let mut parts = std::mem::take(&mut self.parts);
@@ -320,14 +407,19 @@ impl Messages for Calls {
         let from = self.party(choice.from);
         let dpc = match choice.kind {
             Kind::MtpRouting => self.party(to).point_code(),
+            Kind::Call => GATEWAY.point_code(),
             _ => OWN,
+        };
+        let si = match choice.kind {
+            Kind::Call => ServiceIndicator::ISUP,
+            _ => ServiceIndicator::SCCP,
         };
         Data {
             network_appearance: None,
             routing_context: Some(from.routing_context()),
             opc: from.point_code(),
             dpc,
-            si: ServiceIndicator::SCCP,
+            si,
             ni: NATIONAL,
             mp: 0,
             sls,
@@ -346,6 +438,12 @@ impl Messages for Calls {
     }
 
     fn read(&self, data: &Data<'_>) -> Option<Reading> {
+        if data.si == ServiceIndicator::ISUP {
+            return Some(Reading {
+                transaction: self.transaction_of_call(data)?,
+                returned: None,
+            });
+        }
         content::reading(data)
     }
 
@@ -354,10 +452,16 @@ impl Messages for Calls {
             return Err(Fault::Status);
         };
         let verdict = match choice.kind {
-            Kind::Translation | Kind::MtpRouting | Kind::HomeNumber | Kind::PortedMessage | Kind::Imsi => {
-                self.judge_relayed(choice, transaction, data)
+            Kind::Translation
+            | Kind::MtpRouting
+            | Kind::HomeNumber
+            | Kind::PortedMessage
+            | Kind::Imsi
+            | Kind::Prepaid => self.judge_relayed(choice, transaction, data),
+            Kind::Screened | Kind::PortedCall | Kind::Equipment | Kind::Query => {
+                self.judge_answer(choice, data)
             }
-            Kind::Screened | Kind::PortedCall | Kind::Equipment => self.judge_answer(choice, data),
+            Kind::Call => self.judge_call(choice, data),
         };
         verdict.map_err(Fault::Body)
     }

@@ -9,7 +9,7 @@ use crate::run::files;
 use crate::run::rig::{Place, RigError};
 use callmodel::stp::StpModel;
 use ss7_proto::PointCode;
-use workload::stp::{Network, OWN, Party, Role, SCREENED_CALLING};
+use workload::stp::{CAP, Network, OWN, OWN_GROUP, PREPAID_KEY, Party, Role, SCREENED_CALLING};
 
 /// The screening list of the MSCs.
 const LIST: &str = "mscs";
@@ -44,7 +44,7 @@ pub(crate) fn write_files(model: &StpModel, network: &Network, place: &Place) ->
 }
 
 fn has_translations(model: &StpModel, network: &Network) -> bool {
-    model.translations > 0 || network.has_gateway()
+    model.translations > 0 || network.has_gateway() || network.has_control_point()
 }
 
 /// Makes the settings.
@@ -73,13 +73,26 @@ pub(crate) fn settings(
     }
     if model.numbers > 0 {
         stp["numberServices"] = json!({
-            "file": numbers(place).with_extension("num"), "countryCode": "43", "own": ["43664", "43676"],
+            "file": numbers(place).with_extension("num"), "countryCode": "43", "own": ["43664", "43665", "43676"],
         });
+        if network.has_calls() {
+            stp["numberServices"]["calls"] = calls(network);
+        }
     }
     if model.equipment.is_some() {
         stp["equipment"] = json!({ "file": equipment(place) });
     }
     made
+}
+
+/// Queries, calls of prepaid subscribers, and IAMs of MSCs.
+fn calls(network: &Network) -> Value {
+    let mscs: Vec<String> = network.mscs().map(Party::name).collect();
+    let mut calls = json!({ "subsystems": [CAP], "intercept": mscs, "unallocated": "release" });
+    if network.has_control_point() {
+        calls["prepaid"] = json!([{ "serviceKeys": [PREPAID_KEY], "number": "calling" }]);
+    }
+    calls
 }
 
 /// Point code, links and application servers of an STP with these nodes; a screening list for what MSCs send.
@@ -113,7 +126,9 @@ pub(crate) fn groups(network: &Network) -> Vec<Value> {
             "members": [{ "pointCode": party.point_code().0.to_string() }],
         })
     };
-    servers.map(group).collect()
+    let own = json!({ "name": OWN_GROUP, "members": [{ "pointCode": OWN.0.to_string() }] });
+    let own = network.has_control_point().then_some(own);
+    servers.map(group).chain(own).collect()
 }
 
 /// Rules that fit no message of the load, but for the last: what it screens returns.

@@ -75,7 +75,7 @@ impl Mate {
     pub(super) fn address_of(&self, party: Party, first: SocketAddr) -> SocketAddr {
         match party.role {
             Role::Msc => first,
-            Role::Hlr | Role::Smsc | Role::Gateway => self.address,
+            Role::Hlr | Role::Smsc | Role::Gateway | Role::Scp => self.address,
         }
     }
 

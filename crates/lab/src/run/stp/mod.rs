@@ -137,7 +137,7 @@ fn note(model: &StpModel, network: &Network) -> String {
 
 /// Generator threads: each has MSCs and HLRs of its own. A node that all send to, or that drills act on, is of one.
 fn threads(model: &StpModel, options: &Options, network: &Network) -> u16 {
-    if model.drill.is_some() || network.has_gateway() {
+    if model.drill.is_some() || network.has_gateway() || network.has_control_point() {
         return 1;
     }
     let most = network.mscs().count().min(usize::from(model.hlrs));

@@ -8,7 +8,7 @@ use settings::Percent;
 use ss7_proto::sccp::Message;
 
 fn network(message_bytes: u16) -> Arc<Network> {
-    let each = Percent::new(12.5);
+    let each = Percent::new(100.0 / 11.0);
     let model = StpModel {
         mps: 100.0,
         mix: Mix {
@@ -20,6 +20,9 @@ fn network(message_bytes: u16) -> Arc<Network> {
             ported_messages: each,
             imsis: each,
             equipment: each,
+            queries: each,
+            prepaid: each,
+            calls: each,
         },
         message_bytes,
         hlrs: 3,
@@ -42,6 +45,16 @@ fn relayed(calls: &Calls, ticket: &Ticket, next: Next, octets: &[u8]) -> Vec<u8>
     if choice.kind == Kind::MtpRouting {
         Data {
             routing_context: Some(to.routing_context()),
+            ..data
+        }
+        .write(&mut out);
+        return out;
+    }
+    if choice.kind == Kind::Call {
+        let mut user_data = Vec::new();
+        calls.call(choice).write_arriving(&mut user_data);
+        Data {
+            user_data: &user_data,
             ..data
         }
         .write(&mut out);
@@ -92,7 +105,8 @@ fn what_is_relayed_is_judged_and_every_change_is_seen() {
             let data = ss7_proto::m3ua::Message::parse(&octets).unwrap().data().unwrap();
             let reading = calls.read(&data).unwrap();
             assert_eq!((reading.transaction, reading.returned), (transaction, None));
-            let is_filled = size > 120 && kind != Kind::Equipment;
+            // User-to-user information of an IAM has at most 129 octets.
+            let is_filled = size > 120 && !matches!(kind, Kind::Equipment | Kind::Call);
             let off = octets.len().abs_diff(usize::from(size));
             assert!(!is_filled || off < 12, "{kind:?}: {}", octets.len());
             if next.to == next.from {
@@ -159,6 +173,7 @@ fn titles_lead_to_either_node_while_translations_are_replaced() {
         kind: Kind::Translation,
         from: 0,
         number: 4,
+        circuit: 0,
     };
     let servers = &calls.servers;
     assert_eq!(calls.receivers(choice), (servers[4], None));
