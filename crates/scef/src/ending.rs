@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 use store::{Batch, Condition, Error, Record as _, Stored};
 
 use crate::events::{Counters, Event};
-use crate::record::{Configuration, Connection, Notice, Trigger};
+use crate::record::{Configuration, Connection, GroupOutcome, Notice, Status, Trigger};
 use crate::repository::delete_as_read;
 use crate::shared::Scef;
 use crate::{identity, outcomes, t6a, tsp};
@@ -83,13 +83,32 @@ pub(crate) fn notice(scef: &Scef, configuration: &Configuration, status: &str) -
     scef.notice(configuration.id.to_string(), &configuration.document, body.into())
 }
 
-/// Ends a configuration as it was read, with what is buffered for its device and with the connections of the device, and queues the
-/// notification of it; false if it has changed or ended since.
+/// Ends a configuration as it was read, those of the members of a group before it; false if it has changed or ended since.
 pub(crate) async fn end(
     scef: &Scef,
     found: &Stored<Configuration>,
     notice: Option<&Notice>,
     count: impl Fn(Event),
+) -> Result<bool, Error> {
+    while found.is_of_group() {
+        let members = scef.repository.members_of(found.id).await?;
+        for one in &members {
+            end_one(scef, one, None, &count).await?;
+        }
+        if members.is_empty() {
+            break;
+        }
+    }
+    end_one(scef, found, notice, &count).await
+}
+
+/// Ends a configuration as it was read, with what is buffered for its device and with the connections of the device, and queues the
+/// notification of it; false if it has changed or ended since.
+async fn end_one(
+    scef: &Scef,
+    found: &Stored<Configuration>,
+    notice: Option<&Notice>,
+    count: &impl Fn(Event),
 ) -> Result<bool, Error> {
     let repository = &scef.repository;
     let mut connections = repository.connections_of(found.id).await?;
@@ -101,6 +120,10 @@ pub(crate) async fn end(
     }
     for one in &downlinks {
         batch.delete(&repository.downlinks, &one.id.key(), Condition::Always);
+        if let Some(delivery) = one.group {
+            let outcome = GroupOutcome::new(delivery, &one.document, Status::Failure);
+            batch.insert(&repository.group_outcomes, &outcome);
+        }
     }
     if let Some(notice) = notice {
         batch.insert(&repository.notices, notice);
@@ -108,8 +131,10 @@ pub(crate) async fn end(
     if !repository.commit(batch).await? {
         return Ok(false);
     }
-    scef.configurations.sub(&found.scs);
-    count(Event::Unconfigured);
+    if found.group.is_none() {
+        scef.configurations.sub(&found.scs);
+        count(Event::Unconfigured);
+    }
     if let Some(notice) = notice {
         scef.notify(notice);
     }
@@ -127,7 +152,7 @@ pub(crate) async fn end(
     }
     for one in &connections {
         count(Event::Disconnected);
-        release(scef, one, &count);
+        release(scef, one, count);
     }
     Ok(true)
 }

@@ -1,5 +1,6 @@
 //! How much each SCS/AS has of what is limited.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
@@ -102,6 +103,20 @@ impl Buffers {
         // The last octet is chance.
         let [.., place] = configuration.key();
         self.0[usize::from(place)].lock().await
+    }
+
+    /// Waits for the turns of several devices: in one order, so that requests for groups do not wait for each other for ever.
+    pub(crate) async fn turns(&self, configurations: impl Iterator<Item = Id>) -> Vec<Turn<'_, ()>> {
+        let place = |one: Id| {
+            let [.., place] = one.key();
+            usize::from(place)
+        };
+        let places: BTreeSet<usize> = configurations.map(place).collect();
+        let mut turns = Vec::with_capacity(places.len());
+        for place in places {
+            turns.push(self.0[place].lock().await);
+        }
+        turns
     }
 }
 

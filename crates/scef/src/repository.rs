@@ -4,14 +4,16 @@ use store::{Batch, Condition, Error, Index, Record, Scan, Store, Stored, Table, 
 
 use crate::clock::now;
 use crate::record::{
-    Answered, Configuration, Connection, Downlink, Gathering, Id, Notice, Subscription, Trigger,
-    TriggerReport,
+    Answered, Configuration, Connection, Downlink, Gathering, GroupDelivery, GroupOutcome, Id, Notice,
+    Subscription, Trigger, TriggerReport,
 };
 
 /// Records of one page of a scan.
 const PAGE: usize = 500;
 /// Connections and NIDD configurations of one device, at most.
 const OF_DEVICE: usize = 64;
+/// Members of a group with a NIDD configuration, at most.
+pub(crate) const MEMBERS: usize = 1_000;
 
 /// The tables of an SCEF. Clones share them.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub(crate) struct Repository {
     pub(crate) triggers: Table<Trigger>,
     pub(crate) reports: Table<TriggerReport>,
     pub(crate) gatherings: Table<Gathering>,
+    pub(crate) group_deliveries: Table<GroupDelivery>,
+    pub(crate) group_outcomes: Table<GroupOutcome>,
     pub(crate) notices: Table<Notice>,
     pub(crate) answers: Table<Answered>,
 }
@@ -39,6 +43,8 @@ impl Repository {
             TableDef::of::<Trigger>(),
             TableDef::of::<TriggerReport>(),
             TableDef::of::<Gathering>(),
+            TableDef::of::<GroupDelivery>(),
+            TableDef::of::<GroupOutcome>(),
             TableDef::of::<Notice>(),
             TableDef::of::<Answered>(),
         ];
@@ -51,6 +57,8 @@ impl Repository {
             triggers: store.table()?,
             reports: store.table()?,
             gatherings: store.table()?,
+            group_deliveries: store.table()?,
+            group_outcomes: store.table()?,
             notices: store.table()?,
             answers: store.table()?,
             store,
@@ -148,6 +156,13 @@ impl Repository {
             .await
     }
 
+    /// The NIDD configurations of the members of a group.
+    pub(crate) async fn members_of(&self, group: Id) -> Result<Vec<Stored<Configuration>>, Error> {
+        self.configurations
+            .find(Configuration::GROUP, &group.key(), MEMBERS)
+            .await
+    }
+
     /// Records of a table whose time, by this index, is over.
     pub(crate) async fn over<T: Record>(
         &self,
@@ -222,6 +237,7 @@ mod tests {
                     expires: later,
                     due,
                     sent: None,
+                    group: None,
                 };
                 assert!(repository.insert(&repository.downlinks, &downlink).await.unwrap());
                 expected.extend((due < later).then_some(downlink.configuration));

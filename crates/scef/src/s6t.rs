@@ -269,6 +269,31 @@ pub(crate) fn authorized(answer: &Message) -> Result<Authorized, Fault> {
     })
 }
 
+/// A member of a group for which the HSS has authorized NIDD.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) imsi: String,
+    /// `externalId` or `msisdn`.
+    pub(crate) user: Map<String, Value>,
+    /// Until when, in microseconds since 1970.
+    pub(crate) until: Option<u64>,
+}
+
+/// The members of a group that a NIA authorizes: each has a NIDD-Authorization-Response with its IMSI and the identity that T8 knows it by.
+/// Others are left out.
+pub(crate) fn authorized_members(answer: &Message) -> Result<Vec<Member>, Fault> {
+    let mut members = Vec::new();
+    for group in groups(answer.avps(), known::NIDD_AUTHORIZATION_RESPONSE) {
+        let mut user = Map::new();
+        identity::copy_member(&group, &mut user)?;
+        let until = group.clone().get(known::GRANTED_VALIDITY_TIME)?.map(micros);
+        if let Some(imsi) = identity::imsi(group)?.filter(|_| !user.is_empty()) {
+            members.push(Member { imsi, user, until });
+        }
+    }
+    Ok(members)
+}
+
 /// A NIDD configuration whose `duration` is at most what the HSS has granted, and when it ends.
 pub(crate) fn within_grant(mut document: Value, granted: Option<u64>) -> (Value, Option<u64>) {
     let asked = shape::time_of(&document, "duration");

@@ -80,7 +80,7 @@ fn one_device(members: &Map<String, Value>) -> Blame {
     if members.contains_key("externalGroupId") {
         return Err((
             "externalGroupId",
-            "expected a single device: groups have monitoring events alone",
+            "expected a single device: no group is triggered",
         ));
     }
     match (members.contains_key("externalId"), members.contains_key("msisdn")) {
@@ -144,6 +144,7 @@ static RDS_PORT: Shape = Shape::Object(&Object {
 static CONFIGURATION: Shape = Shape::Object(&Object {
     members: &[
         opt("externalId", Rule(external_id)),
+        opt("externalGroupId", Rule(external_id)),
         opt("msisdn", Rule(msisdn)),
         req("notificationDestination", Rule(rules::uri)),
         opt("supportedFeatures", Rule(rules::features)),
@@ -155,7 +156,7 @@ static CONFIGURATION: Shape = Shape::Object(&Object {
         opt("requestTestNotification", Bool),
         opt("niddDownlinkDataTransfers", List(&DOWNLINK)),
     ],
-    rule: Some(one_device),
+    rule: Some(one_device_or_group),
 });
 
 fn priority(text: &str) -> Verdict {
@@ -196,6 +197,7 @@ static TRIGGER_OF_SCS: Shape = Shape::Object(&Object {
 static DOWNLINK: Shape = Shape::Object(&Object {
     members: &[
         opt("externalId", Rule(external_id)),
+        opt("externalGroupId", Rule(external_id)),
         opt("msisdn", Rule(msisdn)),
         req("data", Rule(octets)),
         opt("reliableDataService", Bool),
@@ -204,7 +206,7 @@ static DOWNLINK: Shape = Shape::Object(&Object {
         opt("priority", Integer(i64::MIN, i64::MAX)),
         opt("pdnEstablishmentOption", Text),
     ],
-    rule: Some(one_device),
+    rule: Some(one_device_or_group),
 });
 
 /// Checks a `MonitoringEventSubscription`.

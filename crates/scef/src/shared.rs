@@ -84,7 +84,7 @@ impl Scef {
     }
 
     pub(crate) fn configuration_uri(&self, one: &Configuration) -> String {
-        let (root, scs, id) = (self.root(), &one.scs, one.id);
+        let (root, scs, id) = (self.root(), &one.scs, one.group.unwrap_or(one.id));
         format!("{root}/3gpp-nidd/v1/{scs}/configurations/{id}")
     }
 
@@ -94,10 +94,14 @@ impl Scef {
     }
 
     pub(crate) fn downlink_uri(&self, one: &Downlink) -> String {
-        let (root, scs, id) = (self.root(), &one.scs, one.configuration);
+        self.delivery_uri(&one.scs, one.configuration, one.id)
+    }
+
+    /// The URI of data for the device, or the group, of a NIDD configuration of an SCS/AS.
+    pub(crate) fn delivery_uri(&self, scs: &str, configuration: Id, delivery: Id) -> String {
+        let root = self.root();
         format!(
-            "{root}/3gpp-nidd/v1/{scs}/configurations/{id}/downlink-data-deliveries/{}",
-            one.id
+            "{root}/3gpp-nidd/v1/{scs}/configurations/{configuration}/downlink-data-deliveries/{delivery}"
         )
     }
 }

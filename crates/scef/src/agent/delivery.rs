@@ -17,7 +17,7 @@ use super::Agent;
 use crate::clock::{after, now};
 use crate::events::Event;
 use crate::orders::{Outcome, Waiting};
-use crate::record::{Connection, Downlink, Id, Notice, Status};
+use crate::record::{Connection, Downlink, GroupOutcome, Id, Notice, Status};
 use crate::repository::{Repository, delete_as_read};
 use crate::t6a::{INVALID_BEARER, MtData, TEMPORARILY_UNREACHABLE};
 use crate::worker::{Front, Worker};
@@ -351,6 +351,9 @@ impl Deliveries {
     /// Ends data: the pending request of the SCS/AS is answered; without one, the SCS/AS is notified.
     async fn finish(&self, worker: &Worker, one: &Stored<Downlink>, outcome: Outcome) -> Result<(), Error> {
         let repository = self.repository();
+        if let Some(delivery) = one.group {
+            return self.finish_of_group(worker, one, delivery, outcome).await;
+        }
         let waiting = self.waiting(one);
         let notice = notice(worker, one, outcome);
         let mut batch = Batch::default();
@@ -362,10 +365,7 @@ impl Deliveries {
         if !repository.commit(batch).await? {
             return Ok(());
         }
-        worker.count(match outcome {
-            Outcome::Delivered(_) => Event::Delivered,
-            _ => Event::Undelivered,
-        });
+        count_end(worker, outcome);
         let heard = waiting.is_some_and(|reply| reply.send(outcome).is_ok());
         if is_awaited && !heard {
             // It has given up at this moment.
@@ -376,6 +376,37 @@ impl Deliveries {
         }
         Ok(())
     }
+
+    /// Ends data of a group for one device, of which the SCS/AS is notified with that of others.
+    async fn finish_of_group(
+        &self,
+        worker: &Worker,
+        one: &Stored<Downlink>,
+        delivery: Id,
+        outcome: Outcome,
+    ) -> Result<(), Error> {
+        let repository = self.repository();
+        let ended = GroupOutcome::new(delivery, &one.document, status_of(outcome));
+        let mut batch = Batch::default();
+        delete_as_read(&mut batch, &repository.downlinks, one);
+        batch.insert(&repository.group_outcomes, &ended);
+        if repository.commit(batch).await? {
+            count_end(worker, outcome);
+        }
+        Ok(())
+    }
+}
+
+fn count_end(worker: &Worker, outcome: Outcome) {
+    worker.count(match outcome {
+        Outcome::Delivered(_) => Event::Delivered,
+        _ => Event::Undelivered,
+    });
+}
+
+fn status_of(outcome: Outcome) -> Status {
+    let (Outcome::Delivered(status) | Outcome::Buffered(status) | Outcome::Failed(status)) = outcome;
+    status
 }
 
 fn attempt_of(worker: &Worker, answer: Result<Message, RequestError>, mme: &str) -> Attempt {
@@ -423,10 +454,9 @@ fn attempt_of(worker: &Worker, answer: Result<Message, RequestError>, mme: &str)
 
 /// `NiddDownlinkDataDeliveryStatusNotification` (TS 29.122 §5.6.2.1.5).
 fn notice(worker: &Worker, one: &Downlink, outcome: Outcome) -> Notice {
-    let (Outcome::Delivered(status) | Outcome::Buffered(status) | Outcome::Failed(status)) = outcome;
     let body: Value = json!({
         "niddDownlinkDataTransfer": worker.shared().downlink_uri(one),
-        "deliveryStatus": status,
+        "deliveryStatus": status_of(outcome),
     });
     Notice {
         id: Id::new(now()),

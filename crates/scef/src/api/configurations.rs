@@ -5,10 +5,11 @@ use function::sbi::Call;
 use http::StatusCode;
 use sbi::problem::{Cause, Problem};
 use sbi::response::no_content;
-use serde_json::{Value, json};
-use store::{Batch, Stored};
+use serde_json::{Map, Value, json};
+use store::{Batch, Error, Stored};
 
 use super::features::NIDD;
+use super::groups::{self, Prepared};
 use super::{
     Answer, LISTED, body_of, count_in, created, downlinks, forbidden, not_found, refused_by_hss, stored,
     test_notifications, too_late, with_self,
@@ -16,9 +17,10 @@ use super::{
 use crate::clock::now;
 use crate::events::Event;
 use crate::record::{Configuration, Downlink, Id};
+use crate::repository::MEMBERS;
 use crate::spans::Caller;
 use crate::worker::Worker;
-use crate::{ending, s6t, shape};
+use crate::{ending, identity, s6t, shape};
 
 /// Members that the SCEF alone sets, or that have a resource of their own.
 const READ_ONLY: [&str; 4] = ["self", "status", "maximumPacketSize", "niddDownlinkDataTransfers"];
@@ -41,7 +43,7 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     let caller = Caller::of(&call.request);
     let document = stored(document, &READ_ONLY, Some(&NIDD));
     let made = match authorize(worker, caller, scs, document).await {
-        Ok(configuration) => insert(worker, &configuration, data)
+        Ok((configuration, members)) => insert(worker, &configuration, &members, data)
             .await
             .map(|data| (configuration, data)),
         Err(problem) => Err(problem),
@@ -55,7 +57,11 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     }
     let mut shown = shown(worker, &configuration);
     if let Some(data) = data {
-        shown["niddDownlinkDataTransfers"] = json!([downlinks::begin(worker, &data).await]);
+        let data = match data {
+            First::Device(data) => downlinks::begin(worker, &data).await,
+            First::Group(data) => data.begin(worker, &configuration),
+        };
+        shown["niddDownlinkDataTransfers"] = json!([data]);
     }
     Ok(created(&uri, &shown))
 }
@@ -74,13 +80,19 @@ fn first_data(worker: &Worker, document: &Value) -> Result<Option<Value>, Proble
     }
 }
 
-/// Has the HSS authorize a configuration, which is not stored yet.
+/// The data that a new configuration brings, as it is stored.
+enum First {
+    Device(Downlink),
+    Group(Prepared),
+}
+
+/// Has the HSS authorize a configuration, which is not stored yet, and those of the members of a group.
 async fn authorize(
     worker: &Worker,
     caller: Caller<'_>,
     scs: &str,
     document: Value,
-) -> Result<Configuration, Problem> {
+) -> Result<(Configuration, Vec<Configuration>), Problem> {
     let config = worker.config();
     let apn = config.nidd.apn_of(scs);
     let until = shape::time_of(&document, "duration");
@@ -90,53 +102,129 @@ async fn authorize(
     if let Some(refusal) = s6t::refusal(&answer) {
         return Err(refused_by_hss(refusal));
     }
-    let authorized = s6t::authorized(&answer);
-    let (hss, imsi, granted) = match authorized {
-        Ok(s6t::Authorized {
-            hss,
-            imsi: Some(imsi),
-            until,
-        }) => (hss, imsi, until),
-        wrong => {
-            tracing::warn!(?wrong, "the HSS has authorized NIDD without an IMSI");
-            let detail = "the HSS has not named the device";
-            return Err(Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail(detail));
+    let unnamed = |wrong: &dyn std::fmt::Debug| {
+        tracing::warn!(?wrong, "the HSS has authorized NIDD without an IMSI");
+        Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail("the HSS has not named the device")
+    };
+    let authorized = s6t::authorized(&answer).map_err(|fault| unnamed(&fault))?;
+    let configuration = |imsi, granted| {
+        let (document, expires) = s6t::within_grant(document.clone(), granted);
+        Configuration {
+            id: Id::new(now()),
+            scs: scs.to_owned(),
+            document,
+            imsi,
+            group: None,
+            hss: authorized.hss.clone(),
+            apn: apn.to_owned(),
+            expires,
+            granted,
         }
     };
-    let (document, expires) = s6t::within_grant(document, granted);
-    Ok(Configuration {
-        id: Id::new(now()),
-        scs: scs.to_owned(),
-        document,
-        imsi,
-        hss,
-        apn: apn.to_owned(),
-        expires,
-        granted,
-    })
+    if !s6t::is_group(&document) {
+        let imsi = authorized.imsi.clone().ok_or_else(|| unnamed(&authorized))?;
+        return Ok((configuration(imsi, authorized.until), Vec::new()));
+    }
+    let members = s6t::authorized_members(&answer).map_err(|fault| unnamed(&fault))?;
+    if members.is_empty() {
+        return Err(unnamed(&authorized));
+    }
+    if members.len() > MEMBERS {
+        let detail = format!("the group has {} members, more than {MEMBERS}", members.len());
+        return Err(forbidden("OPERATION_PROHIBITED", detail));
+    }
+    // That of a group is over when no member has a grant any more.
+    let longest = members
+        .iter()
+        .map(|member| member.until.unwrap_or(u64::MAX))
+        .max();
+    let group = configuration(String::new(), longest.filter(|until| *until < u64::MAX));
+    let members = members.into_iter();
+    let members = members.map(|one| member(&group, one.user, one.imsi, one.until));
+    let members = members.collect();
+    Ok((group, members))
 }
 
-/// Writes a new configuration, and the data that it brings.
+/// The configuration of a member of a group: what the delivery of data and notifications ask of it.
+fn member(
+    group: &Configuration,
+    mut document: Map<String, Value>,
+    imsi: String,
+    granted: Option<u64>,
+) -> Configuration {
+    for name in ["notificationDestination", "pdnEstablishmentOption", "duration"] {
+        let value = group.document.get(name);
+        document.extend(value.map(|value| (name.to_owned(), value.clone())));
+    }
+    let (document, expires) = s6t::within_grant(document.into(), granted);
+    Configuration {
+        id: Id::new(now()),
+        document,
+        imsi,
+        group: Some(group.id),
+        expires,
+        granted,
+        ..group.clone()
+    }
+}
+
+/// Changes the configurations of the members of a group as that of the group was.
+async fn renew_members(worker: &Worker, group: &Configuration) -> Result<(), Error> {
+    let repository = worker.repository();
+    for mut one in repository.members_of(group.id).await? {
+        loop {
+            let mut user = Map::new();
+            identity::copy_user(&one.document, &mut user);
+            let renewed = Configuration {
+                id: one.id,
+                ..member(group, user, one.imsi.clone(), one.granted)
+            };
+            let updated = repository
+                .update(&repository.configurations, &one, renewed)
+                .await?;
+            if updated.is_some() {
+                break;
+            }
+            match repository.configurations.get(&one.id.key()).await? {
+                Some(again) => one = again,
+                None => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a new configuration with those of its members, and the data that it brings.
 async fn insert(
     worker: &Worker,
     configuration: &Configuration,
+    members: &[Configuration],
     data: Option<Value>,
-) -> Result<Option<Downlink>, Problem> {
+) -> Result<Option<First>, Problem> {
     let repository = worker.repository();
     let mut batch = Batch::default();
-    batch.insert(&repository.configurations, configuration);
-    let downlink = match data {
-        Some(data) => Some(downlinks::first(worker, configuration, data).await?),
+    for one in std::iter::once(configuration).chain(members) {
+        batch.insert(&repository.configurations, one);
+    }
+    let first = match data {
+        Some(data) if configuration.is_of_group() => {
+            let members: Vec<&Configuration> = members.iter().collect();
+            let prepared = groups::prepare(worker, configuration, &members, data).await?;
+            prepared.add_to(repository, &mut batch);
+            Some(First::Group(prepared))
+        }
+        Some(data) => {
+            let downlink = downlinks::first(worker, configuration, data).await?;
+            batch.insert(&repository.downlinks, &downlink);
+            Some(First::Device(downlink))
+        }
         None => None,
     };
-    if let Some(downlink) = &downlink {
-        batch.insert(&repository.downlinks, downlink);
-    }
     match repository.commit(batch).await.map_err(store_problem)? {
-        true => Ok(downlink),
+        true => Ok(first),
         false => Err(forbidden(
             "OPERATION_PROHIBITED",
-            "the device has a NIDD configuration already",
+            "the device or group, or a member of the group, has a NIDD configuration already",
         )),
     }
 }
@@ -186,6 +274,9 @@ pub(crate) async fn modify(call: Call<Worker>) -> Answer {
             .update(&repository.configurations, &before, changed)
             .await;
         if let Some(changed) = updated.map_err(store_problem)? {
+            if changed.is_of_group() {
+                renew_members(worker, &changed).await.map_err(store_problem)?;
+            }
             return Ok(sbi::json::response(StatusCode::OK, &shown(worker, &changed)));
         }
     }
@@ -213,7 +304,7 @@ pub(super) async fn existing(
     let found = worker.repository().configurations.get(&id.key()).await;
     let found = found.map_err(store_problem)?;
     found
-        .filter(|one| one.scs == *scs && one.is_active())
+        .filter(|one| one.scs == *scs && one.is_active() && one.group.is_none())
         .ok_or_else(|| not_found("configuration"))
 }
 

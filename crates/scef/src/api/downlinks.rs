@@ -13,13 +13,14 @@ use store::Stored;
 use tokio::sync::oneshot;
 
 use super::configurations::existing as configuration_of;
+use super::groups;
 use super::{Answer, body_of, created, forbidden, not_found, stored, with_self};
 use crate::clock::{after, now};
 use crate::events::Event;
 use crate::orders::{Order, Outcome, Waiting};
-use crate::record::{Configuration, Downlink, Id, Status};
-use crate::shape;
+use crate::record::{Configuration, Downlink, GroupDelivery, Id, Status};
 use crate::worker::Worker;
+use crate::{identity, shape};
 
 const TYPE: &str = "application/json";
 /// Members that the SCEF alone sets.
@@ -33,6 +34,9 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     let configuration = configuration_of(worker, &call.parameters).await?;
     let document = body_of(worker, &call.request, TYPE)?;
     let document = checked(worker, document, &configuration.document)?;
+    if configuration.is_of_group() {
+        return groups::create(worker, &configuration, document).await;
+    }
     let connected = is_connected(worker, configuration.id).await?;
     let downlink = new(worker, &configuration, document, Id::new(now()));
     if !connected && (!downlink.buffered || indicates_error(&configuration, &downlink)) {
@@ -88,6 +92,9 @@ async fn deliver(worker: &Worker, downlink: &Downlink, connected: bool) -> Outco
 pub(crate) async fn list(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let configuration = configuration_of(worker, &call.parameters).await?;
+    if configuration.is_of_group() {
+        return groups::list(worker, &configuration).await;
+    }
     let most = worker.config().nidd.max_packets;
     let found = worker.repository().downlinks_of(configuration.id, most).await;
     let found = found.map_err(store_problem)?;
@@ -101,7 +108,11 @@ pub(crate) async fn list(call: Call<Worker>) -> Answer {
 /// Reads pending data.
 pub(crate) async fn read(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
-    let found = existing(worker, &call.parameters).await?;
+    let configuration = configuration_of(worker, &call.parameters).await?;
+    if configuration.is_of_group() {
+        return groups::read(worker, &configuration, &call.parameters[2]).await;
+    }
+    let found = existing_of(worker, &configuration, &call.parameters).await?;
     let uri = worker.shared().downlink_uri(&found);
     Ok(sbi::json::response(
         StatusCode::OK,
@@ -151,8 +162,11 @@ async fn change(
     with: impl Fn(&Downlink) -> Result<Downlink, Problem>,
 ) -> Answer {
     let repository = worker.repository();
-    let configuration = configuration_of(worker, path).await?.id;
-    let _turn = worker.shared().buffers.turn(configuration).await;
+    let configuration = configuration_of(worker, path).await?;
+    if configuration.is_of_group() {
+        return groups::change(worker, &configuration, &path[2]).await;
+    }
+    let _turn = worker.shared().buffers.turn(configuration.id).await;
     loop {
         let found = existing(worker, path).await?;
         is_unsent(&found)?;
@@ -177,7 +191,11 @@ pub(crate) async fn cancel(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let repository = worker.repository();
     loop {
-        let found = existing(worker, &call.parameters).await?;
+        let configuration = configuration_of(worker, &call.parameters).await?;
+        if configuration.is_of_group() {
+            return groups::cancel(worker, &configuration, &call.parameters[2]).await;
+        }
+        let found = existing_of(worker, &configuration, &call.parameters).await?;
         is_unsent(&found)?;
         let removed = repository.remove_as_read(&repository.downlinks, &found).await;
         if removed.map_err(store_problem)? {
@@ -188,16 +206,27 @@ pub(crate) async fn cancel(call: Call<Worker>) -> Answer {
 
 async fn existing(worker: &Worker, parameters: &[String; 3]) -> Result<Stored<Downlink>, Problem> {
     let configuration = configuration_of(worker, parameters).await?;
+    existing_of(worker, &configuration, parameters).await
+}
+
+async fn existing_of(
+    worker: &Worker,
+    configuration: &Configuration,
+    parameters: &[String; 3],
+) -> Result<Stored<Downlink>, Problem> {
     let id = Id::parse(&parameters[2]);
     let id = id.ok_or_else(|| not_found("delivery"))?;
     let found = worker.repository().downlinks.get(&id.key()).await;
     let found = found.map_err(store_problem)?;
     found
         .filter(|one| one.configuration == configuration.id)
-        .ok_or_else(|| {
-            Problem::with_cause(StatusCode::NOT_FOUND, "ALREADY_DELIVERED")
-                .detail("no such data is pending: it was delivered, has failed, or never existed")
-        })
+        .ok_or_else(over)
+}
+
+/// Refuses what is about data that is over.
+pub(super) fn over() -> Problem {
+    Problem::with_cause(StatusCode::NOT_FOUND, "ALREADY_DELIVERED")
+        .detail("no such data is pending: it was delivered, has failed, or never existed")
 }
 
 async fn is_connected(worker: &Worker, configuration: Id) -> Result<bool, Problem> {
@@ -227,6 +256,23 @@ fn new(worker: &Worker, configuration: &Configuration, document: Value, id: Id) 
         expires: after(time),
         due: now(),
         sent: None,
+        group: None,
+    }
+}
+
+/// What of data for a group is for one member.
+pub(super) fn for_member(worker: &Worker, member: &Configuration, of: &GroupDelivery) -> Downlink {
+    let mut document = of.document.clone();
+    if let Some(members) = document.as_object_mut() {
+        members.shift_remove("externalGroupId");
+        identity::copy_user(&member.document, members);
+    }
+    let part = new(worker, member, document, Id::new(now()));
+    let buffered = part.buffered && !indicates_error(member, &part);
+    Downlink {
+        buffered,
+        group: Some(of.id),
+        ..part
     }
 }
 
@@ -257,7 +303,7 @@ pub(super) fn checked(worker: &Worker, document: Value, configuration: &Value) -
     shape::downlink(&document)?;
     check_offered(&document)?;
     let same = |name: &str| document.get(name) == configuration.get(name);
-    if !same("externalId") || !same("msisdn") {
+    if !["externalId", "msisdn", "externalGroupId"].into_iter().all(same) {
         let detail = "the device is not that of the configuration";
         return Err(Problem::new(Cause::MandatoryIeIncorrect).detail(detail));
     }
@@ -303,7 +349,11 @@ fn indicates_error(configuration: &Configuration, downlink: &Downlink) -> bool {
 }
 
 /// Whether the device has room for data, in place of `instead`.
-async fn check_room(worker: &Worker, downlink: &Downlink, instead: Option<Id>) -> Result<(), Problem> {
+pub(super) async fn check_room(
+    worker: &Worker,
+    downlink: &Downlink,
+    instead: Option<Id>,
+) -> Result<(), Problem> {
     let nidd = &worker.config().nidd;
     let found = worker
         .repository()
@@ -338,7 +388,7 @@ fn is_unsent(downlink: &Downlink) -> Result<(), Problem> {
     }
 }
 
-fn sending() -> Problem {
+pub(super) fn sending() -> Problem {
     Problem::with_cause(StatusCode::CONFLICT, "SENDING").detail("the data is being sent to the device")
 }
 

@@ -18,9 +18,9 @@ pub(super) const MONITORING: Features = Features {
     test: 10,
 };
 
-/// Of NIDD (table 5.6.4-1): Notification_test_event (3), MT_NIDD_modification_cancellation (4) and PatchUpdate (8).
+/// Of NIDD (table 5.6.4-1): GroupMessageDelivery (1), Notification_test_event (3), MT_NIDD_modification_cancellation (4) and PatchUpdate (8).
 pub(super) const NIDD: Features = Features {
-    offered: &[3, 4, 8],
+    offered: &[1, 3, 4, 8],
     test: 3,
 };
 
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn features_of_both_sides_are_negotiated() {
-        for (api, all) in [(&MONITORING, "67F"), (&NIDD, "8C"), (&TRIGGERING, "6")] {
+        for (api, all) in [(&MONITORING, "67F"), (&NIDD, "8D"), (&TRIGGERING, "6")] {
             for (asked, common) in [("FFFFFF", all), ("0", "0"), ("", "0"), ("0000", "0")] {
                 let mut document = json!({"supportedFeatures": asked});
                 api.negotiate(&mut document);

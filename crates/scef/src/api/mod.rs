@@ -3,6 +3,7 @@
 pub(crate) mod configurations;
 pub(crate) mod downlinks;
 mod features;
+mod groups;
 pub(crate) mod subscriptions;
 pub(crate) mod triggers;
 

@@ -87,6 +87,9 @@ pub(crate) struct Downlink {
     /// Session-Id of the TDR that was sent, and its End-to-End Identifier: a repetition has the same, so that the MME recognises it
     /// (RFC 6733 §3).
     pub(crate) sent: Option<(String, u32)>,
+    /// The data for a group that it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<Id>,
 }
 
 impl Downlink {
@@ -94,6 +97,8 @@ impl Downlink {
     pub(crate) const CONFIGURATION: Index = Index(0);
     /// By [`Downlink::due`].
     pub(crate) const DUE: Index = Index(1);
+    /// By [`Downlink::group`].
+    pub(crate) const GROUP: Index = Index(2);
 }
 
 impl Record for Downlink {
@@ -102,6 +107,7 @@ impl Record for Downlink {
         indexes: &[
             IndexSchema::many("configuration"),
             IndexSchema::many("due").ordered(),
+            IndexSchema::many("group"),
         ],
         by_modified: false,
         sql: None,
@@ -114,6 +120,9 @@ impl Record for Downlink {
     fn index(&self, keys: &mut IndexKeys) {
         keys.add(Self::CONFIGURATION, &self.configuration.key());
         keys.add(Self::DUE, &self.due.min(self.expires).to_be_bytes());
+        if let Some(group) = &self.group {
+            keys.add(Self::GROUP, &group.key());
+        }
     }
 
     as_json!();

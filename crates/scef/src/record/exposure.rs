@@ -84,8 +84,11 @@ pub(crate) struct Configuration {
     pub(crate) scs: String,
     /// The resource, without `self` and `niddDownlinkDataTransfers`.
     pub(crate) document: Value,
-    /// IMSI of the device, from the HSS.
+    /// IMSI of the device, from the HSS; empty: it is of a group, whose members have configurations of their own.
     pub(crate) imsi: String,
+    /// The configuration of the group that the device is a member of, which T8 shows in place of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<Id>,
     /// Origin-Host of the HSS that has authorized the device; empty in a record of an earlier release.
     #[serde(default)]
     pub(crate) hss: String,
@@ -100,12 +103,19 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// By SCS/AS.
     pub(crate) const SCS: Index = Index(0);
-    /// By device: at most one for each APN.
+    /// By device or group: at most one for each APN.
     pub(crate) const DEVICE: Index = Index(1);
     /// By IMSI.
     pub(crate) const IMSI: Index = Index(2);
     /// By the end of its time. The store does not remove it then: its SCS/AS is notified, and its connection is released.
     pub(crate) const ENDS: Index = Index(3);
+    /// Those of the members of a group, by the configuration of the group.
+    pub(crate) const GROUP: Index = Index(4);
+
+    /// Whether it is of a group of devices.
+    pub(crate) fn is_of_group(&self) -> bool {
+        self.imsi.is_empty()
+    }
 
     /// Whether its time is not over.
     pub(crate) fn is_active(&self) -> bool {
@@ -129,6 +139,7 @@ impl Record for Configuration {
             IndexSchema::unique("device"),
             IndexSchema::many("imsi"),
             IndexSchema::many("expiry").ordered(),
+            IndexSchema::many("group"),
         ],
         by_modified: false,
         sql: None,
@@ -139,10 +150,20 @@ impl Record for Configuration {
     }
 
     fn index(&self, keys: &mut IndexKeys) {
-        keys.add(Self::SCS, self.scs.as_bytes());
-        let device = format!("{} {}", self.imsi, self.apn.to_ascii_lowercase());
+        match &self.group {
+            Some(group) => keys.add(Self::GROUP, &group.key()),
+            None => keys.add(Self::SCS, self.scs.as_bytes()),
+        }
+        let group = self.document.get("externalGroupId").and_then(Value::as_str);
+        let whom = match self.is_of_group() {
+            true => group.unwrap_or_default(),
+            false => &self.imsi,
+        };
+        let device = format!("{} {}", whom.to_ascii_lowercase(), self.apn.to_ascii_lowercase());
         keys.add(Self::DEVICE, device.as_bytes());
-        keys.add(Self::IMSI, self.imsi.as_bytes());
+        if !self.is_of_group() {
+            keys.add(Self::IMSI, self.imsi.as_bytes());
+        }
         if let Some(at) = self.expires {
             keys.add(Self::ENDS, &at.to_be_bytes());
         }

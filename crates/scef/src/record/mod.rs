@@ -3,6 +3,7 @@
 mod delivery;
 mod exposure;
 mod gathering;
+mod group;
 mod id;
 mod trigger;
 mod tsp;
@@ -10,6 +11,7 @@ mod tsp;
 pub(crate) use delivery::{Answered, Connection, Downlink, Notice, Status};
 pub(crate) use exposure::{Configuration, Subscription};
 pub(crate) use gathering::Gathering;
+pub(crate) use group::{GroupDelivery, GroupOutcome};
 pub(crate) use id::Id;
 pub(crate) use trigger::Trigger;
 pub(crate) use tsp::{Scs, TriggerReport};

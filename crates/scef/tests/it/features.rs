@@ -134,7 +134,7 @@ fn data_comes_with_the_configuration_of_its_device() {
         }
         let with = json!({"niddDownlinkDataTransfers": [one], "supportedFeatures": "FF"});
         let (got, downlinks) = configured(&scef, &mut hss, &server.root(), &with).await;
-        assert_eq!(got.json["supportedFeatures"], "8C");
+        assert_eq!(got.json["supportedFeatures"], "8D");
         let transfer = &got.json["niddDownlinkDataTransfers"][0];
         assert_eq!(transfer["deliveryStatus"], "BUFFERING");
         let pending = scef.api.get(&downlinks).await.json;

@@ -13,6 +13,7 @@ mod judge;
 mod monitoring;
 mod network;
 mod nidd;
+mod nidd_groups;
 mod notices;
 mod overload;
 mod process;

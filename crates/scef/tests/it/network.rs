@@ -214,6 +214,17 @@ impl Node {
     pub fn request_about(
         &self,
         bearer: u8,
+        which: (u32, u32),
+        end_to_end: u32,
+        fill: impl FnOnce(&mut AvpWriter),
+    ) -> MessageMut {
+        self.request_of((IMSI, bearer), which, end_to_end, fill)
+    }
+
+    /// A request of this node about a connection of another device.
+    pub fn request_of(
+        &self,
+        (imsi, bearer): (&str, u8),
         (command, application): (u32, u32),
         end_to_end: u32,
         fill: impl FnOnce(&mut AvpWriter),
@@ -224,7 +235,7 @@ impl Node {
         request.put(known::SESSION_ID, &format!("{};1;{end_to_end}", origin.host));
         if application == application::T6A && command != command::REPORTING_INFORMATION {
             request.group(known::USER_IDENTIFIER, |group| {
-                group.put(known::USER_NAME, IMSI);
+                group.put(known::USER_NAME, imsi);
             });
             request.put(known::BEARER_IDENTIFIER, &[bearer]);
         }
