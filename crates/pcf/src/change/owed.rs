@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
-use store::{Stored, Version};
+use store::Stored;
 
 use super::af_notices;
 use crate::association::af_message::{AfInterface, AfMessage};
@@ -85,12 +85,7 @@ async fn take_up(
             }
             Ok(())
         }
-        Kind::Gx => {
-            for one in found {
-                re_auth(worker, &one.record, one.version).await?;
-            }
-            Ok(())
-        }
+        Kind::Gx => re_auth(worker, id, &found).await,
         _ => notify(worker, &stored.record, &found).await,
     }
 }
@@ -234,26 +229,44 @@ async fn notify(
     Ok(())
 }
 
-/// Repeats a RAR; one of several PCFs of a database does.
-async fn re_auth(worker: &Worker, old: &Unconfirmed, version: Version) -> Result<(), store::Error> {
-    let next = Unconfirmed {
-        due: pushes::chain_end(worker),
-        ..old.clone()
+/// Repeats RARs by one with all of the decision, which the last record stands for; one of several PCFs of a database does.
+async fn re_auth(
+    worker: &Worker,
+    id: AssociationId,
+    found: &[&Stored<Unconfirmed>],
+) -> Result<(), store::Error> {
+    let Some((last, earlier)) = found.split_last() else {
+        return Ok(());
     };
-    if !worker.repository().postpone(&next, version).await? {
+    let next = Unconfirmed {
+        due: again(pushes::chain_end(worker), last.record.taken),
+        taken: last.record.taken.saturating_add(1),
+        ..last.record.clone()
+    };
+    if !worker.repository().postpone(&next, last.version).await? {
         return Ok(());
     }
     let doubt = async |association: &mut Association| {
-        session::doubt(association, &old.removed);
+        for one in found {
+            session::doubt(association, &one.record.removed);
+        }
         Ok::<_, Infallible>(())
     };
-    match super::rewrite(worker, old.id, doubt).await {
+    let is_gone = match super::rewrite(worker, id, doubt).await {
         Ok(Some(rewritten)) => {
             worker.count(Event::GxReAuthResumed);
             pushes::gx_whole(worker, &rewritten.after, 0, Some(next.number), Vec::new());
+            false
         }
-        Ok(None) => worker.repository().confirm(next.id, next.number).await?,
-        Err(fault) => tracing::debug!(?fault, "the session of a RAR keeps changing"),
+        Ok(None) => true,
+        Err(fault) => {
+            tracing::debug!(?fault, "the session of a RAR keeps changing");
+            return Ok(());
+        }
+    };
+    // The session itself has what the earlier ones were to remove.
+    for one in earlier.iter().chain(is_gone.then_some(last)) {
+        worker.repository().confirm(id, one.record.number).await?;
     }
     Ok(())
 }

@@ -89,7 +89,8 @@ async fn taken(worker: &Rc<Worker>, push: &Push, answer: &Message) {
     }
 }
 
-/// No attempt has succeeded: the AFs of the rules learn that these are not in effect.
+/// No attempt has succeeded: the AFs of the rules learn that these are not in effect. The record stays, by which the PCEF gets the decision when
+/// it answers again.
 async fn give_up(worker: &Worker, push: &Push) {
     // What a CCR has settled meanwhile is in effect.
     if let Ok(Some(stored)) = worker.repository().get(push.id).await
@@ -98,7 +99,6 @@ async fn give_up(worker: &Worker, push: &Push) {
     {
         af_notices::failed(worker, &stored.record, &push.rules).await;
     }
-    confirm(worker, push.id, push.record).await;
 }
 
 /// Sends a RAR again after a pause that doubles each time, unless a CCR has settled the matter by then.

@@ -24,6 +24,7 @@ mod gx_manners;
 mod hostile;
 mod import;
 mod judge;
+mod kills;
 mod latency;
 mod ldap;
 mod nested;
