@@ -73,7 +73,7 @@ fn ranges_of_a_condition_need_only_overlap() {
         }
     }
     let served = areas("000000", "00000f");
-    for (nf_type, members, told) in [
+    for (nf_type, members, subscriber) in [
         (
             "NEF",
             json!({"nefInfo": {"gpsiRanges": [{"start": "4670", "end": "4679"}]}}),
@@ -94,7 +94,7 @@ fn ranges_of_a_condition_need_only_overlap() {
             }
         });
         let notified = notify(&mut book, ChangeKind::Registered, None, Some(after));
-        assert_eq!(who(&notified), [told], "{nf_type}");
+        assert_eq!(who(&notified), [subscriber], "{nf_type}");
     }
 }
 
