@@ -34,7 +34,7 @@ function draw({ function: name, projects, project }) {
   ]);
   byId("projects").replaceChildren(table(`projects of ${name}`, ["service", "project", "description", "from", "blocks"], rows, [4]));
   const files = list(project?.files);
-  byId("files").replaceChildren(...files.flatMap((file) => [plain("h3", word(file.name)), block(word(file.text))]));
+  byId("files").replaceChildren(...files.flatMap((file) => [plain("h3", word(file.name)), block(word(file.text), word(file.name))]));
   const folder = project?.folder;
   if (!folder) {
     byId("folder").textContent = "The project is built in: the settings name no folder.";
@@ -46,13 +46,13 @@ function draw({ function: name, projects, project }) {
   }
   byId("folder").textContent = folder.mistakes ? "✗ The folder has another project, which a reload refuses:"
     : "! The folder has another project; a reload brings it into effect.";
-  const parts = folder.mistakes ? [block(word(folder.mistakes))] : [];
+  const parts = folder.mistakes ? [block(word(folder.mistakes), "mistakes")] : [];
   const names = new Set([...files, ...list(folder.files)].map((file) => file.name));
   const textOf = (all, name) => list(all).find((file) => file.name === name)?.text ?? "";
   for (const name of names) {
     const lines = changes(textOf(files, name), textOf(folder.files, name));
     if (lines.length > 0) {
-      parts.push(plain("h3", word(name)), block(lines.join("\n")));
+      parts.push(plain("h3", word(name)), block(lines.join("\n"), `changes of ${word(name)}`));
     }
   }
   const target = `/configuration#${new URLSearchParams({ function: name })}`;
@@ -60,7 +60,7 @@ function draw({ function: name, projects, project }) {
   byId("draft").replaceChildren(...parts);
 }
 
-const block = (text) => make("pre", { tabindex: "0" }, text);
+const block = (text, name) => make("pre", { tabindex: "0", role: "region", "aria-label": name }, text);
 
 async function explain() {
   const { function: name } = chosen();

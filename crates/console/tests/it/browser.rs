@@ -241,3 +241,53 @@ const CONTRAST: &str = r"
   }
   return wrong;
 })()";
+
+/// What the tree of the browser for screen readers says of each page, and a window of half the width, as at a zoom of 200 % (WCAG 2 §1.4.4).
+#[test]
+fn each_page_has_names_for_what_is_used_and_fits_at_twice_the_size() {
+    let Some(mut tab) = Tab::open() else { return };
+    let (pcf, scp) = (Stand::start("pcf"), Stand::start("scp"));
+    let console = console(&[&pcf, &scp]);
+    until_state(&console, "pcf", "serves");
+    tab.look(640, "light");
+    for page in [
+        "",
+        "sessions",
+        "follow",
+        "why",
+        "policy",
+        "configuration",
+        "account",
+    ] {
+        tab.go(&format!("{}{page}", url(&console)));
+        let script = if page.is_empty() { "app" } else { page };
+        tab.until(&format!(
+            "document.readyState === 'complete' && document.querySelector('script').src.endsWith('/{script}.js')"
+        ));
+        let sideways = tab.value("document.documentElement.scrollWidth - window.innerWidth");
+        assert!(sideways.as_i64().unwrap() <= 0, "{page}: {sideways} px too wide");
+        let tree = tab.ask("Accessibility.getFullAXTree", json!({}));
+        let nodes = tree["nodes"].as_array().unwrap();
+        let is_focusable = |node: &&Value| {
+            let mut properties = node["properties"].as_array().into_iter().flatten();
+            properties.any(|one| one["name"] == "focusable" && one["value"]["value"] == true)
+        };
+        let nameless: Vec<&Value> = nodes
+            .iter()
+            .filter(is_focusable)
+            .filter(|node| node["name"]["value"].as_str().is_none_or(str::is_empty))
+            .map(|node| &node["role"]["value"])
+            .collect();
+        assert_eq!(nameless, [""; 0], "{page}");
+        let count = |role: &str| nodes.iter().filter(|node| node["role"]["value"] == role).count();
+        assert_eq!((count("main"), count("navigation")), (1, 1), "{page}");
+        let twice = tab.value(
+            "[...document.querySelectorAll('[id]')].map((one) => one.id).filter((id, at, all) => all.indexOf(id) !== at)",
+        );
+        assert_eq!(twice, json!([]), "{page}");
+        // The first key leads past the navigation.
+        tab.press("Tab");
+        assert_eq!(tab.value("document.activeElement.className"), "skip", "{page}");
+    }
+    console.stop().unwrap();
+}
