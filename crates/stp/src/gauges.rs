@@ -10,9 +10,12 @@ use crate::metrics::{CONGESTED, DESTINATIONS, ENTRIES, HOPS, LINKS, QUEUED, SEGM
 /// The names that a gauge shows, each with its value.
 type Values = fn(&Control) -> Vec<(String, f64)>;
 
+/// What a gauge without names shows.
+type Count = fn(&Control) -> usize;
+
 /// Shows what is available for as long as the control side is in use.
 pub(crate) fn observe(registry: &Registry, control: &Arc<Control>) {
-    let counts: [(&telemetry::Declaration, fn(&Control) -> usize); 2] = [
+    let counts: [(&telemetry::Declaration, Count); 2] = [
         (&CONGESTED, Control::congested),
         (&TRANSACTIONS, |control| control.transactions.len()),
     ];
