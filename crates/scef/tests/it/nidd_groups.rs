@@ -231,7 +231,7 @@ fn a_group_is_configured_once_and_its_members_once() {
             (again.status, again.cause()),
             (StatusCode::FORBIDDEN, "OPERATION_PROHIBITED")
         );
-        // Members are no configurations of the SCS/AS; data for one is not data for the group.
+        // The quota does not count members; data for one is not data for the group.
         let single = scef.api.post(&downlinks, data("AAAA", &json!({}))).await;
         assert_eq!(single.cause(), "MANDATORY_IE_INCORRECT", "{}", single.json);
         let patch = json!({"pdnEstablishmentOption": "INDICATE_ERROR"});
@@ -247,9 +247,8 @@ fn a_group_is_configured_once_and_its_members_once() {
             "{seen:?}"
         );
         assert_eq!(scef.api.get(path).await.json["self"], got.json["self"]);
-        let nobody = json!({"externalGroupId": "others@iot.example.org"});
         let mut other = group(configuration(&server.root(), &json!({})));
-        other["externalGroupId"] = nobody["externalGroupId"].clone();
+        other["externalGroupId"] = json!("others@iot.example.org");
         let answer = async {
             let nir = hss.expect(command::NIDD_INFORMATION).await;
             hss.answer(&nir, |_| {}).await;
