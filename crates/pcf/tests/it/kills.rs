@@ -1,6 +1,7 @@
 //! A PCF that is killed between a change and its delivery, again and again, while a PCEF takes, refuses or leaves unanswered what it is sent:
 //! the next process brings the PCEF to the state of the PCF.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -77,16 +78,13 @@ fn no_kill_keeps_a_pcef_from_the_state_of_the_pcrf() {
                 let begun = ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_I).await;
                 assert!(begun.contains("DIAMETER_SUCCESS"), "{begun}");
             }
+            let all = RefCell::new(&mut rules);
             let has = || {
+                let mut rules = all.borrow_mut();
                 install(&mut rules, pgw.service());
                 rules.len() == stands.as_ref().map_or(0, |_| 2)
             };
-            let has = std::cell::RefCell::new(has);
-            awaited(&format!("round {round}: the rules at the PCEF"), || {
-                (has.borrow_mut())()
-            })
-            .await;
-            drop(has);
+            awaited(&format!("round {round}: the rules at the PCEF"), has).await;
 
             let manner = MANNERS[round % 3];
             pgw.service().silent.set(manner == Manner::Hangs);
