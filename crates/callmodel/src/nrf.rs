@@ -37,6 +37,9 @@ pub struct Growth {
     /// How many functions of `population` are registered with the other set.
     #[schemars(range(min = 1))]
     pub profiles: u32,
+    /// How much later the answers of the other set arrive.
+    #[serde(default)]
+    pub latency: Period,
 }
 
 /// An event at the NRFs.

@@ -18,6 +18,7 @@ mod overload;
 pub(crate) mod policy;
 mod progress;
 mod ramp;
+mod relays;
 mod rig;
 mod roles;
 pub(crate) mod scef;

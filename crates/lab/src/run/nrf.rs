@@ -106,13 +106,18 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
     let addresses = [free_address()?, free_address()?];
     let other = growth.map(|growth| starting.other_set(addresses[0]).map(|other| (growth, other)));
     let other = other.transpose()?;
+    let relay = other
+        .as_ref()
+        .map(|(growth, other)| growth::distance(other.address, growth.latency, place));
+    let relay = relay.transpose()?.flatten();
     let (mut function, mut victim) = (None, None);
     let address = match options.target {
         Some(address) => address,
         None => {
             let set = other
                 .as_ref()
-                .map(|(_, other)| growth::settings("other", other.address));
+                .map(|(_, other)| relay.as_ref().map_or(other.address, |(_, address)| *address))
+                .map(|address| growth::settings("other", address));
             let started = starting.nrf("nrf", 0, addresses, set)?;
             let address = started.address;
             function = Some(started);
@@ -209,7 +214,10 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         site_addresses,
         drill,
         servers,
-        simulators: vec![slf, remote, consumers],
+        simulators: [slf, remote, consumers]
+            .into_iter()
+            .chain(relay.map(|(relay, _)| relay))
+            .collect(),
         notes,
         ..Rig::new("nrf", address, workloads)
     })

@@ -4,7 +4,6 @@
 mod database;
 mod preload;
 mod registry;
-mod relays;
 mod replication;
 mod sites;
 
@@ -25,7 +24,7 @@ use super::drill::Drill;
 use super::dsr::await_connections;
 use super::overload::{Overload, Refused, Subject};
 use super::rig::{Place, Rig, RigError, free_address, write_config};
-use super::{Options, Progress, figure};
+use super::{Options, Progress, figure, relays};
 use ::report::StoreFigures;
 use callmodel::Load;
 use callmodel::bsf::BsfModel;

@@ -11,10 +11,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::run::rig::Probe;
+use crate::run::children::Simulator;
+use crate::run::relays;
+use crate::run::rig::{Place, Probe, RigError};
 use ::report::Check;
 use loadgen::client::{Client, Request};
 use report::measure::Metrics;
+use settings::Period;
 use workload::nrf::{Function, Population};
 
 /// The most that an exchange with an NRF may take.
@@ -27,6 +30,18 @@ const TURNS: usize = 10;
 /// Settings by which an NRF retrieves the state of another set.
 pub(super) fn settings(set: &str, nrf: SocketAddr) -> Value {
     json!({ "sets": [{ "name": set, "nrfs": [format!("http://{nrf}")] }] })
+}
+
+/// Starts a relay before an NRF of the other set, if its answers arrive later. Returns it with the address to use then.
+pub(super) fn distance(
+    other: SocketAddr,
+    latency: Period,
+    place: &Place,
+) -> Result<Option<(Simulator, SocketAddr)>, RigError> {
+    match latency.duration().is_zero() {
+        true => Ok(None),
+        false => relays::before(other, "other-set-relay", latency, place).map(Some),
+    }
 }
 
 /// Divides the functions between two sets: the first one's, and `count` of the other. Location functions stay in the first.

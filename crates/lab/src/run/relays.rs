@@ -1,23 +1,23 @@
-//! Relays of TCP before each site, as the guide has an HAProxy there: what a BSF sends arrives later.
+//! Relays of TCP before a function, as the guides have a proxy or a distant site there: what the function sends arrives later.
 
 use std::net::SocketAddr;
 
 use settings::Period;
 use simulators::{RoleName, Settings};
 
-use crate::run::children::Simulator;
-use crate::run::rig::{Place, RigError};
+use super::children::Simulator;
+use super::rig::{Place, RigError};
 
-/// Starts a relay before this address of a BSF. Returns it with the address that reaches the BSF through it.
+/// Starts a relay before this address of a function. Returns it with the address that reaches the function through it.
 pub(super) fn before(
-    bsf: SocketAddr,
+    function: SocketAddr,
     name: &str,
     latency: Period,
     place: &Place,
 ) -> Result<(Simulator, SocketAddr), RigError> {
     let settings = Settings {
         role: RoleName::Wire,
-        upstream: Some(bsf),
+        upstream: Some(function),
         latency,
         ..Settings::default()
     };
