@@ -7,6 +7,7 @@ mod configuration;
 mod following;
 mod safety;
 mod sessions;
+mod sign_in;
 mod summary;
 mod support;
 mod visitor;
