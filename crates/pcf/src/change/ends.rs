@@ -89,7 +89,8 @@ async fn walk(worker: &Rc<Worker>, is_first: bool) -> Result<(), store::Error> {
     Ok(())
 }
 
-/// Deletes the records of what is removed already, and removes the rest; false: there is no room for more.
+/// Deletes the records of resources that were removed or given up, and sends DELETE for the others; false: as many as permitted are in
+/// flight.
 async fn take_up(worker: &Rc<Worker>, found: Vec<Stored<OwedEnd>>) -> Result<bool, store::Error> {
     let now = Instant::now();
     let is_done =

@@ -258,7 +258,7 @@ async fn reserved(
     Ok(loads)
 }
 
-/// Has the UDR get a change of what is selected; the policy is due now.
+/// Marks a changed selection for the UDR, and the policy as due now.
 fn owe(worker: &Worker, policy: &mut BdtPolicy, is_changed: bool) {
     let is_stored = worker.config().bdt.update_udr && worker.sources().udrs.is_some();
     if is_changed && is_stored {
