@@ -209,7 +209,7 @@ impl NetworkFunction for Console {
     }
 }
 
-/// Access by the settings. Where strangers reach the console, somebody must be able to sign in.
+/// Access by the settings. Where unauthenticated peers reach the console, it needs a user who can sign in.
 fn access(config: &Config, journal: &Journal, meters: &Arc<Meters>) -> Result<Arc<Access>, StartError> {
     let directory = config.directory.as_deref();
     let opened = Access::open(directory, config.tls.is_some(), journal.clone(), meters.clone());

@@ -56,7 +56,7 @@ pub fn page(root: &Path) -> io::Result<String> {
     Ok(render(&clauses))
 }
 
-/// Every Rust file of a folder and those in it; none where there is no folder.
+/// Adds every Rust file of a folder and of its subfolders; a folder that does not exist has none.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());

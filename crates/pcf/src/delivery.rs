@@ -146,7 +146,7 @@ async fn resume(worker: &Worker, latest: i64) -> Result<(), store::Error> {
     Ok(())
 }
 
-/// Makes an attempt at the delivery of an association that was due before a time; false: there is no room for it.
+/// Queues another attempt at the delivery of an association that was due before `latest`; false: the queue is full.
 fn again(worker: &Worker, association: &Association, latest: i64) -> bool {
     let overdue =
         Delivery::of(association).filter(|delivery| delivery.is_in_flight() && delivery.due < latest);

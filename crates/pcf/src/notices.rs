@@ -62,8 +62,8 @@ pub(crate) fn path_of(kind: Kind) -> &'static str {
 }
 
 impl Notices {
-    /// The consumer of an association gets a change of its decision (`UpdateNotify`), which this record was written with; false: there
-    /// is nothing to send.
+    /// Enqueues the change of a decision for the consumer of its association (`UpdateNotify`), which this record was written with; false:
+    /// the change is empty.
     pub(crate) fn updated(
         &self,
         association: &Association,
@@ -78,8 +78,8 @@ impl Notices {
         self.push(association, "update", body, (false, mark))
     }
 
-    /// The consumer of an association gets all of the present decision, after notifications with these records that it has not
-    /// confirmed; false: it cannot be reached.
+    /// Enqueues all of the present decision for the consumer of an association, after notifications with these records that it has not
+    /// confirmed; false: the association has no usable URI.
     pub(crate) fn resumed(&self, association: &Association, records: &[&Unconfirmed]) -> bool {
         for record in records {
             let removed = record.removed.as_object().cloned().unwrap_or_default();

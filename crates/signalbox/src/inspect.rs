@@ -171,6 +171,12 @@ fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, view: &View<'_>)
     let Ok(value) = serde_json::from_str::<Value>(&body) else {
         return print(&body);
     };
+    if let Some(error) = error_of(&value) {
+        if view.json {
+            print(&(serde_json::to_string_pretty(&value)? + "\n"))?;
+        }
+        return Err(anyhow::Error::msg(error).into());
+    }
     // Active alarms are a list within the page.
     let rows = value.get("active").unwrap_or(&value);
     match rows.as_array() {
@@ -183,6 +189,20 @@ fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, view: &View<'_>)
         }
         _ => print(&(serde_json::to_string_pretty(&value)? + "\n")),
     }
+}
+
+/// Why a page has no result: its member `error`, with what it expects, or those of all of its rows. None: it has a result.
+fn error_of(page: &Value) -> Option<String> {
+    if let Some(rows) = page.as_array() {
+        let errors = rows.iter().map(error_of).collect::<Option<Vec<String>>>();
+        return errors.filter(|all| !all.is_empty()).map(|all| all.join("\n"));
+    }
+    let error = page.get("error")?.as_str()?;
+    let expected = page.get("expected").and_then(Value::as_str);
+    Some(expected.map_or_else(
+        || error.to_owned(),
+        |expected| format!("{error}; expected {expected}"),
+    ))
 }
 
 /// Has a process read its file again. What was refused is on stderr, and the exit code says so.
@@ -298,7 +318,60 @@ fn reasons(answer: &client::Answer) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+
     use super::*;
+
+    /// Answers each request by this page.
+    fn stand_in(page: &'static str) -> SocketAddr {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let admin = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+                lines.take_while(|line| !line.is_empty()).for_each(drop);
+                let _ = write!(stream, "HTTP/1.0 200 OK\r\n\r\n{page}");
+            }
+        });
+        admin
+    }
+
+    #[test]
+    fn a_page_that_answers_an_error_fails_the_command_of_every_function() {
+        let alone = stand_in(r#"{"subject": "zz", "error": "zz is unknown", "expected": "a number"}"#);
+        let rows = stand_in(r#"[{"error": "zz is unknown; expected a number"}]"#);
+        let view = View {
+            json: false,
+            filter: "",
+        };
+        for function in crate::functions::ALL {
+            for page in function.pages {
+                let argument = page.argument.map(|_| "zz");
+                for admin in [alone, rows] {
+                    let failure = show(page, admin, argument, &view).unwrap_err();
+                    let words = failure.to_string();
+                    assert_eq!(
+                        words, "zz is unknown; expected a number",
+                        "{} {}",
+                        function.name, page.name
+                    );
+                    assert!(
+                        matches!(failure, Failure::Other(_)),
+                        "{} {}",
+                        function.name,
+                        page.name
+                    );
+                }
+            }
+        }
+        for fine in [
+            json!([]),
+            json!([{"error": "x"}, {"error": null}]),
+            json!({"error": null}),
+        ] {
+            assert_eq!(error_of(&fine), None, "{fine}");
+        }
+    }
 
     #[test]
     fn metrics_are_chosen_by_name() {

@@ -192,6 +192,15 @@ impl Reloader {
     /// Reads the file again, as `by` wants it. Returns what has changed, what would need a restart, and what cannot be used
     /// (`invalid`).
     pub(crate) fn reload(&self, by: &str) -> Result<Value, Refusal> {
+        self.reload_as(None, by)
+    }
+
+    /// As [`Reloader::reload`], with the text that the file is to have once it is in effect.
+    pub(crate) fn reload_to(&self, text: &str, by: &str) -> Result<Value, Refusal> {
+        self.reload_as(Some(text), by)
+    }
+
+    fn reload_as(&self, text: Option<&str>, by: &str) -> Result<Value, Refusal> {
         let file = self
             .file
             .as_deref()
@@ -199,7 +208,7 @@ impl Reloader {
         // Two reloads at a time would undo one another.
         let mut current = self.current.lock();
         let _reloading = self.supervisor.reloading();
-        let outcome = self.take(file, &mut current);
+        let outcome = self.take(file, text, &mut current);
         {
             let mut last = self.last.lock();
             (last.differs, last.detail) = match &outcome {
@@ -275,10 +284,13 @@ impl Reloader {
         }
     }
 
-    /// Reads the file and puts into effect what can be.
-    fn take(&self, file: &Path, current: &mut Config) -> Result<Outcome, Refusal> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| Report::unreadable(&file.display().to_string(), &error))?;
+    /// Reads the file, unless it is to have this text, and puts into effect what can be.
+    fn take(&self, file: &Path, text: Option<&str>, current: &mut Config) -> Result<Outcome, Refusal> {
+        let text = match text {
+            Some(text) => Ok(text.to_owned()),
+            None => std::fs::read_to_string(file),
+        };
+        let text = text.map_err(|error| Report::unreadable(&file.display().to_string(), &error))?;
         self.last.lock().text = Some(text.clone());
         let name = file.display().to_string();
         let mut wanted: Config = Config::read(&text, &name)?;

@@ -152,7 +152,7 @@ mod tests {
         let commands = Arc::new(Commands::default());
         let mut ues = Ues::new(commands.clone());
         let callback = "http://127.0.0.1:8040/signalbox-pcf/v1/ue-policy/7";
-        // Without a subscription there is no place for an answer.
+        // Without a subscription the answer has no address.
         ues.learn(UE, &transfer(&[0x80, COMMAND, 0, 0]));
         let subscription = format!(r#"{{"n1MessageClass":"UPDP","n1NotifyCallbackUri":"{callback}"}}"#);
         ues.learn(&format!("{UE}/subscriptions"), subscription.as_bytes());

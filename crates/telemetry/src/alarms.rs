@@ -1,6 +1,8 @@
 //! Alarms: conditions that an operator must know of, from the moment they begin until they end. Each has a number, a
 //! severity, advice, and a section in [`PAGE`].
 
+mod unlisted;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -8,6 +10,7 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use self::unlisted::Unlisted;
 use crate::journal::{Journal, Kind};
 use crate::metrics::{Counter, Family, Gauge, Registry};
 use crate::severity::Severity;
@@ -85,6 +88,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     active: BTreeMap<(u32, String), Alarm>,
+    /// Further ones, by their kind.
+    unlisted: BTreeMap<u32, Unlisted>,
     /// How many of them there are of each severity, in the order of [`Severity::ALL`].
     counts: [usize; Severity::ALL.len()],
     cleared: VecDeque<Alarm>,
@@ -94,8 +99,11 @@ struct State {
 const MOST_SHOWN: usize = 100;
 /// Characters of what an alarm is about, as a label: strangers may name it.
 const MOST_ABOUT: usize = 100;
-/// Active alarms at most: more say nothing more, and instances may be named by strangers.
+/// Active alarms that are listed one by one: more say nothing more, and peers may name instances. Beyond it one alarm stands for the
+/// others of its kind.
 const MOST_ACTIVE: usize = 4096;
+/// Those of a kind that are listed all the same: one condition with thousands of instances hides no alarm of another kind.
+const SHARE: usize = 256;
 /// Cleared alarms that are remembered.
 const REMEMBERED: usize = 256;
 
@@ -163,28 +171,16 @@ impl Alarms {
             }
             let before = std::mem::replace(&mut known.severity, severity);
             self.count(&mut state, before, usize::saturating_sub);
-        } else if state.active.len() >= MOST_ACTIVE {
-            return;
+        } else if state.lists_another(kind.number) {
+            match state.remove_unlisted(&key) {
+                Some(before) => self.count(&mut state, before, usize::saturating_sub),
+                None => self.count_raised(kind),
+            }
+            let alarm = Alarm::new(kind, severity, instance, detail);
+            state.active.insert(key.clone(), alarm);
         } else {
-            self.inner
-                .raised
-                .get(&[&kind.number.to_string(), kind.name])
-                .inc();
-            state.active.insert(
-                key.clone(),
-                Alarm {
-                    number: kind.number,
-                    name: kind.name,
-                    instance: instance.to_owned(),
-                    severity,
-                    detail,
-                    text: kind.text,
-                    advice: kind.advice,
-                    page: format!("{PAGE}#alarm-{}", kind.number),
-                    raised: now(),
-                    cleared: None,
-                },
-            );
+            self.raise_unlisted(&mut state, kind, severity, instance);
+            return;
         }
         self.count(&mut state, severity, usize::saturating_add);
         let detail = state
@@ -209,7 +205,11 @@ impl Alarms {
     /// Clears an alarm; one that is not active stays so.
     pub fn clear(&self, kind: &AlarmKind, instance: &str) {
         let mut state = self.inner.state.lock();
-        let Some(mut alarm) = state.active.remove(&(kind.number, instance.to_owned())) else {
+        let key = (kind.number, instance.to_owned());
+        let Some(mut alarm) = state.active.remove(&key) else {
+            if let Some(severity) = state.remove_unlisted(&key) {
+                self.count(&mut state, severity, usize::saturating_sub);
+            }
             return;
         };
         self.count(&mut state, alarm.severity, usize::saturating_sub);
@@ -249,10 +249,13 @@ impl Alarms {
         }
     }
 
-    /// The active alarms, the worst first.
+    /// The active alarms, the worst first. Beyond 4,096, and 256 of its kind, one about `others` stands for the further ones of a kind.
     #[must_use]
     pub fn active(&self) -> Vec<Alarm> {
-        let mut all: Vec<Alarm> = self.inner.state.lock().active.values().cloned().collect();
+        let state = self.inner.state.lock();
+        let others = state.unlisted.values().map(Unlisted::alarm);
+        let mut all: Vec<Alarm> = state.active.values().cloned().chain(others).collect();
+        drop(state);
         all.sort_by_key(|alarm| std::cmp::Reverse(alarm.severity));
         all
     }
@@ -261,6 +264,24 @@ impl Alarms {
     #[must_use]
     pub fn cleared(&self) -> Vec<Alarm> {
         self.inner.state.lock().cleared.iter().rev().cloned().collect()
+    }
+
+    fn raise_unlisted(&self, state: &mut State, kind: &AlarmKind, severity: Severity, instance: &str) {
+        let unlisted = state.unlisted.entry(kind.number);
+        let unlisted = unlisted.or_insert_with(|| Unlisted::new(kind));
+        if unlisted.is_full() {
+            return;
+        }
+        match unlisted.add(instance, severity) {
+            Some(before) => self.count(state, before, usize::saturating_sub),
+            None => self.count_raised(kind),
+        }
+        self.count(state, severity, usize::saturating_add);
+    }
+
+    fn count_raised(&self, kind: &AlarmKind) {
+        let number = kind.number.to_string();
+        self.inner.raised.get(&[&number, kind.name]).inc();
     }
 
     /// Counts one more or less of a severity. Thousands may change at a time, so that none looks at the others.
@@ -272,6 +293,41 @@ impl Alarms {
                 gauge.set(*count as f64);
             }
         }
+    }
+}
+
+impl Alarm {
+    fn new(kind: &AlarmKind, severity: Severity, instance: &str, detail: String) -> Self {
+        Self {
+            number: kind.number,
+            name: kind.name,
+            instance: instance.to_owned(),
+            severity,
+            detail,
+            text: kind.text,
+            advice: kind.advice,
+            page: format!("{PAGE}#alarm-{}", kind.number),
+            raised: now(),
+            cleared: None,
+        }
+    }
+}
+
+impl State {
+    /// Whether one more of a kind is listed.
+    fn lists_another(&self, number: u32) -> bool {
+        let of_kind = (number, String::new())..(number.saturating_add(1), String::new());
+        self.active.len() < MOST_ACTIVE || self.active.range(of_kind).take(SHARE).count() < SHARE
+    }
+
+    /// Removes one that is not listed; its severity.
+    fn remove_unlisted(&mut self, (number, instance): &(u32, String)) -> Option<Severity> {
+        let unlisted = self.unlisted.get_mut(number)?;
+        let severity = unlisted.remove(instance);
+        if unlisted.is_empty() {
+            self.unlisted.remove(number);
+        }
+        severity
     }
 }
 
@@ -398,15 +454,56 @@ mod tests {
     }
 
     #[test]
-    fn alarms_are_bounded() {
-        let alarms = Alarms::new(&Registry::new());
-        for peer in 0..MOST_ACTIVE + 10 {
+    fn many_of_a_kind_hide_none_of_another() {
+        const FULL: AlarmKind = AlarmKind {
+            number: 22052,
+            name: "DiskFull",
+            ..LOST
+        };
+        let (registry, beyond) = (Registry::new(), 10);
+        let alarms = Alarms::new(&registry);
+        let others = |alarms: &Alarms| {
+            let all = alarms.active();
+            let found = all.into_iter().find(|alarm| alarm.instance == "others");
+            found.map(|alarm| alarm.detail)
+        };
+        for peer in 0..MOST_ACTIVE + beyond {
+            alarms.raise(&LOST, &peer.to_string(), "");
+            // A second time is none more.
             alarms.raise(&LOST, &peer.to_string(), "");
         }
-        assert_eq!(alarms.active().len(), MOST_ACTIVE);
-        for peer in 0..MOST_ACTIVE {
+        assert_eq!(alarms.active().len(), MOST_ACTIVE + 1);
+        assert!(others(&alarms).unwrap().starts_with("10 more are active"));
+        alarms.raise(&FULL, "disk", "");
+        assert!(alarms.active().iter().any(|alarm| alarm.name == "DiskFull"));
+        let page = registry.render();
+        for line in [
+            format!(
+                "signalbox_alarm_active{{severity=\"critical\"}} {}.0\n",
+                MOST_ACTIVE + beyond + 1
+            ),
+            format!(
+                "signalbox_alarm_raised_total{{number=\"22051\",name=\"PeerUnavailable\"}} {}\n",
+                MOST_ACTIVE + beyond
+            ),
+        ] {
+            assert!(page.contains(&line), "not {line}");
+        }
+        // One that ends makes room for another one, which is listed when it is raised again.
+        alarms.clear(&LOST, &MOST_ACTIVE.to_string());
+        assert!(others(&alarms).unwrap().starts_with("9 more are active"));
+        alarms.clear(&FULL, "disk");
+        alarms.clear(&LOST, "0");
+        let last = (MOST_ACTIVE + beyond - 1).to_string();
+        alarms.raise(&LOST, &last, "");
+        assert!(alarms.active().iter().any(|alarm| alarm.instance == last));
+        assert!(others(&alarms).unwrap().starts_with("8 more are active"));
+        for peer in 0..MOST_ACTIVE + beyond {
             alarms.clear(&LOST, &peer.to_string());
         }
+        assert!(alarms.active().is_empty());
         assert_eq!(alarms.cleared().len(), REMEMBERED);
+        let none = "signalbox_alarm_active{severity=\"critical\"} 0.0\n";
+        assert!(registry.render().contains(none));
     }
 }

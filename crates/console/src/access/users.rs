@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -233,37 +233,43 @@ impl UserFile {
                 .create(directory);
             made.map_err(|error| fault(directory, &error))?;
         }
+        let directory = path.parent().unwrap_or(Path::new("."));
+        let _turn = take_turn(directory).map_err(|words| fault(directory, &words))?;
+        let mut users = Self::read(path)?;
+        let outcome = change(&mut users)?;
+        users.check()?;
+        let mut text = serde_json::to_string_pretty(&users).map_err(|error| error.to_string())?;
+        text.push('\n');
         let next = path.with_extension("json.new");
-        let mut options = OpenOptions::new();
-        // The one that creates it changes the file; a second one is refused.
-        let opened = options.write(true).create_new(true).mode(0o600).open(&next);
-        let mut file = opened.map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => fault(
-                &next,
-                &"another change is in progress, or ended early; then remove this file",
-            ),
-            _ => fault(&next, &error),
-        })?;
-        let written = || {
-            let mut users = Self::read(path)?;
-            let outcome = change(&mut users)?;
-            users.check()?;
-            let mut text = serde_json::to_string_pretty(&users).map_err(|error| error.to_string())?;
-            text.push('\n');
-            let kept = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-            kept.and_then(|()| fs::rename(&next, path))
-                .map_err(|error| fault(path, &error))?;
-            Ok(outcome)
+        let replaced = || {
+            // One that was killed may have left its own.
+            fs::remove_file(&next).or_else(|error| match error.kind() {
+                ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })?;
+            let mut options = OpenOptions::new();
+            let mut file = options.write(true).create_new(true).mode(0o600).open(&next)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&next, path)?;
+            File::open(directory)?.sync_all()
         };
-        let outcome = written();
-        if outcome.is_err() {
+        replaced().map_err(|error| {
             // It may have been renamed already.
             let _ = fs::remove_file(&next);
-        } else if let Some(directory) = path.parent() {
-            let synced = File::open(directory).and_then(|directory| directory.sync_all());
-            synced.map_err(|error| fault(directory, &error))?;
-        }
-        outcome
+            fault(path, &error)
+        })?;
+        Ok(outcome)
+    }
+}
+
+/// Refuses other changes in a directory, until it is dropped or the process ends.
+fn take_turn(directory: &Path) -> Result<File, String> {
+    let turn = File::open(directory).map_err(|error| error.to_string())?;
+    match turn.try_lock() {
+        Ok(()) => Ok(turn),
+        Err(TryLockError::WouldBlock) => Err("another change is in progress".to_owned()),
+        Err(TryLockError::Error(error)) => Err(error.to_string()),
     }
 }
 
@@ -316,6 +322,20 @@ mod tests {
         .unwrap();
         UserFile::change(&path, |_| Err::<(), _>("no".to_owned())).unwrap_err();
         UserFile::change(&path, |_| Ok(())).unwrap();
+    }
+
+    #[test]
+    fn a_change_that_was_killed_hinders_none_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = path(folder.path());
+        add(&path, "ada", &[]).unwrap();
+        let left = path.with_extension("json.new");
+        fs::write(&left, "{\"version\"").unwrap();
+        fs::set_permissions(&left, fs::Permissions::from_mode(0o644)).unwrap();
+        add(&path, "bob", &[]).unwrap();
+        assert_eq!(UserFile::read(&path).unwrap().users.len(), 2);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!((mode & 0o777, left.exists()), (0o600, false));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod following;
 mod policy;
 mod safety;
 mod sessions;
+mod sign_in;
 mod summary;
 mod support;
 mod visitor;

@@ -129,6 +129,13 @@ impl Stand {
         self.pages.asked.lock().unwrap().clone()
     }
 
+    /// The first lines of the requests that change something.
+    pub fn changes(&self) -> Vec<String> {
+        let mut lines = self.asked();
+        lines.retain(|line| !line.starts_with("GET "));
+        lines
+    }
+
     pub fn followed(&self) -> Target {
         Target {
             name: self.name.clone(),

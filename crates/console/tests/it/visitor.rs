@@ -1,15 +1,17 @@
 //! Users of a console in a test, and what a browser of one sends.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 
+use console::config::Config;
 use console::users::{self, Role, User, UserFile};
 use rustls::ClientConfig;
 use serde_json::{Value, json};
 
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, Stand, config};
 
 pub const PASSWORD: &str = "correct horse battery";
 
@@ -21,6 +23,33 @@ pub fn add(directory: &Path, name: &str, roles: &[Role]) {
         Ok(())
     });
     added.unwrap();
+}
+
+/// A console with these users; each has the roles beside its name.
+pub fn with_users(stands: &[&Stand], directory: &Path, all: &[(&str, &[Role])]) -> console::Running {
+    for (name, roles) in all {
+        add(directory, name, roles);
+    }
+    console::start(Config {
+        directory: Some(directory.to_owned()),
+        ..config(stands)
+    })
+    .unwrap()
+}
+
+/// The lines of the audit log.
+pub fn audit(directory: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(directory.join("audit.jsonl")).unwrap_or_default();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+pub fn has_line(directory: &Path, user: &str, what: &str, about: &str) -> bool {
+    let is_it = |line: &Value| {
+        line["user"] == user && line["what"] == what && line["about"].as_str().unwrap().contains(about)
+    };
+    audit(directory).iter().any(is_it)
 }
 
 /// A browser: where it connects, by which name, over TLS or not, and what it has been given.
@@ -171,4 +200,16 @@ impl Visitor {
         }
         text
     }
+}
+
+/// A stream of a visitor.
+pub fn stream(console: &console::Running, visitor: &Visitor) -> TcpStream {
+    let mut stream = TcpStream::connect(console.addresses()[0]).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!(
+        "GET /api/v1/stream HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n\r\n",
+        visitor.host, visitor.cookie
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
 }

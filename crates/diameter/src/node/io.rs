@@ -95,7 +95,7 @@ impl Turn {
         self.ends.is_some_and(|ends| now >= ends)
     }
 
-    /// Takes a message of it; false: it is over.
+    /// Takes the next message of the turn; false: the turn is over.
     fn take<A: Application>(&mut self, node: &Node<A>, delivered: u64) -> bool {
         let is_over = self.messages == 0
             || delivered > 0 && delivered.is_multiple_of(CLOCK) && self.is_over(node.refresh());

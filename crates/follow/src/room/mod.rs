@@ -292,7 +292,8 @@ impl Room {
         }
     }
 
-    /// A Diameter message has come or gone: stores a copy if it belongs to a followed subscriber, and returns what is caused by it then.
+    /// Stores a copy of a received or sent Diameter message that belongs to a followed subscriber, and returns the cause of its
+    /// further messages then.
     pub fn diameter(
         &self,
         direction: Direction,

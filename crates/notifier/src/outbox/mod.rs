@@ -43,7 +43,7 @@ pub struct Outbox<C> {
     paused: BTreeSet<(Instant, Arc<str>)>,
     /// Subscriptions that need a resynchronisation.
     stale: VecDeque<Arc<str>>,
-    /// The same for destinations that are silent while there is no room for what they have missed.
+    /// The same for silent destinations, while the queue is too full to resynchronise them.
     stale_silent: VecDeque<Arc<str>>,
     /// Subjects of all subscriptions whose state was not delivered.
     missed: usize,

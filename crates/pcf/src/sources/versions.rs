@@ -64,7 +64,7 @@ impl Versions {
         Expected(self, token)
     }
 
-    /// The data of the subscriber of an association that is still to be written have changed; false: none has this path.
+    /// Notes that the data of a subscriber have changed whose association is not written yet; false: no association has this path.
     pub(crate) fn changed_before(&self, token: &str) -> bool {
         let subscriber = self.expected.lock().get(token).cloned();
         match subscriber {

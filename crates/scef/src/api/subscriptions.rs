@@ -149,8 +149,8 @@ async fn configure(
         })
 }
 
-/// The HSS has the event: the subscription is no longer pending. Reports may have ended it meanwhile, or the one with the answer is the
-/// last.
+/// Marks a subscription as confirmed, after the HSS has accepted its event. Reports may have ended it meanwhile, or the one in the
+/// answer is the last.
 async fn confirm(
     worker: &Worker,
     subscription: &Subscription,

@@ -1,5 +1,6 @@
 //! The configuration file of a running process, changed over its admin endpoints: as a whole, or a single setting. A change is
-//! checked, written, put into effect by a reload, and taken back where the reload refuses it. The pages are here.
+//! checked, written beside the file, put into effect by a reload, and only then takes the place of the file: a process that is killed
+//! meanwhile starts with the file of before. What a reload refuses is taken back by another one. The pages are here.
 //!
 //! | file | what |
 //! |---|---|
@@ -9,6 +10,7 @@
 mod edit;
 mod network;
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::put;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use crate::changes;
 use crate::config::Config;
@@ -34,6 +37,8 @@ const SETTINGS: &str = "/config/settings/";
 /// Size of a file at most, and of the value of a setting.
 const MOST: usize = 4 << 20;
 const MOST_OF_VALUE: usize = 64 << 10;
+/// What names of files begin with that are to take the place of another one.
+const PREPARED: &str = ".changing-";
 
 /// The file of this process.
 pub(crate) struct Administration {
@@ -80,6 +85,8 @@ impl Administration {
             )
         })?;
         let _alone = self.alone.lock();
+        let _turn =
+            take_turn(file).map_err(|error| Fault::of_disk(format!("{}: {error}", file.display())))?;
         let before = std::fs::read_to_string(file)
             .map_err(|error| Fault::of_disk(format!("reading {}: {error}", file.display())))?;
         let text = match change {
@@ -100,27 +107,29 @@ impl Administration {
                     .to_owned(),
             ));
         }
-        replace(file, &text).map_err(|error| Fault::of_disk(format!("writing {name}: {error}")))?;
-        let refused = match self.reloader.reload(by) {
-            Ok(answer) if answer.get("invalid").is_none() => {
-                let unchanged = text == before;
-                return Ok(json!({
-                    "applied": answer["applied"], "refused": answer["refused"], "unchanged": unchanged,
-                }));
-            }
-            Ok(answer) => in_words(&answer["invalid"]),
-            Err(Refusal { text, .. }) => text,
+        let of_disk = |error| Fault::of_disk(format!("writing {name}: {error}"));
+        let new = prepare(file, &text).map_err(of_disk)?;
+        let (refused, status) = match self.reloader.reload_to(&text, by) {
+            Ok(answer) if answer.get("invalid").is_none() => match put_in_place(new, file) {
+                Ok(()) => {
+                    let unchanged = text == before;
+                    return Ok(json!({
+                        "applied": answer["applied"], "refused": answer["refused"], "unchanged": unchanged,
+                    }));
+                }
+                Err(error) => (of_disk(error).1, StatusCode::INTERNAL_SERVER_ERROR),
+            },
+            Ok(answer) => (in_words(&answer["invalid"]), StatusCode::UNPROCESSABLE_ENTITY),
+            Err(Refusal { text, .. }) => (text, StatusCode::UNPROCESSABLE_ENTITY),
         };
         // What ran before runs on, by the file of before.
-        let restored = replace(file, &before);
-        let again = self.reloader.reload(by).map(drop);
-        let mut words = format!("{refused}\nnothing has changed: the file is that of before");
-        if let Err(error) = restored {
-            words = format!("{refused}\nand the file of before cannot be written: {error}");
-        } else if let Err(Refusal { brief, .. }) = again {
-            words = format!("{refused}\nthe file is that of before, of which a reload says: {brief}");
-        }
-        Err(Fault::refused(words))
+        let words = match self.reloader.reload(by) {
+            Ok(_) => "nothing has changed: the file is that of before".to_owned(),
+            Err(Refusal { brief, .. }) => {
+                format!("the file is that of before, of which a reload says: {brief}")
+            }
+        };
+        Err(Fault(status, format!("{refused}\n{words}")))
     }
 }
 
@@ -199,17 +208,45 @@ async fn answer(administration: Arc<Administration>, change: Change, request: Re
     }
 }
 
-/// Puts a text in the place of a file, whole or not at all, with the rights that the file has.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
+fn folder_of(file: &Path) -> &Path {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Has processes with one file, or with files in one folder, change them one after the other, as far as the file system has locks.
+/// Removes what one has left there that was killed.
+fn take_turn(file: &Path) -> io::Result<File> {
+    let folder = folder_of(file);
+    let turn = File::open(folder)?;
+    if turn.lock().is_ok() {
+        let entries = std::fs::read_dir(folder)?.filter_map(Result::ok);
+        let is_left = |entry: &std::fs::DirEntry| {
+            entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(PREPARED.as_bytes())
+        };
+        for left in entries.filter(is_left) {
+            std::fs::remove_file(left.path())?;
+        }
+    }
+    Ok(turn)
+}
+
+/// Writes a text beside a file, durably, with the rights that the file has.
+fn prepare(file: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut new = tempfile::Builder::new()
-        .prefix(".changing-")
-        .tempfile_in(folder)?;
+        .prefix(PREPARED)
+        .tempfile_in(folder_of(file))?;
     new.write_all(text.as_bytes())?;
     new.as_file()
         .set_permissions(std::fs::metadata(file)?.permissions())?;
     new.as_file().sync_all()?;
+    Ok(new)
+}
+
+/// Puts it in the place of the file, whole or not at all.
+fn put_in_place(new: NamedTempFile, file: &Path) -> io::Result<()> {
     new.persist(file).map_err(|error| error.error)?;
-    std::fs::File::open(folder)?.sync_all()
+    File::open(folder_of(file))?.sync_all()
 }

@@ -1,7 +1,10 @@
 //! One administration of several routers: desired configuration, alarms and measurements; single settings.
 
+use std::fs::File;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -241,4 +244,102 @@ fn a_setting_changes_alone_by_who_knows_the_secret() {
         "{journal}"
     );
     assert!(!journal.contains(SECRET) && !ask(network.admins[0], "GET", "/config").1.contains(SECRET));
+}
+
+/// The router is killed while it takes a configuration, in the moment that is long here: it reads a list that comes slowly.
+#[test]
+fn a_router_that_is_killed_within_a_change_has_the_file_of_before() {
+    let mut network = Network::start();
+    let before = std::fs::read_to_string(network.own(0)).unwrap();
+    let list = network.folder.path().join("list.csv");
+    let made = Command::new("mkfifo").arg(&list).status().unwrap();
+    assert!(made.success());
+    let slow = format!(
+        "  applications: [{{name: register, eir: {{file: {}}}}}]\n  routing:",
+        list.display()
+    );
+    network.change(&network.template(), "  routing:", &slow);
+    let file = network.folder.path().join("network.yaml");
+    let mut push = Command::new(env!("CARGO_BIN_EXE_signalbox"))
+        .args(["network", "push", file.to_str().unwrap(), "--only", "dsr-0"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // A pipe can be written to as soon as it is read.
+    let mut pipe = None;
+    patiently("the list to be read", || {
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let opened = File::options().write(true).custom_flags(nonblocking).open(&list);
+        pipe = opened.ok();
+        pipe.is_some()
+    });
+    network.processes[0] = None;
+    assert!(!push.wait().unwrap().success());
+    drop(pipe);
+    assert_eq!(std::fs::read_to_string(network.own(0)).unwrap(), before);
+    // What it has left is removed by the next change.
+    let file = network.own(0);
+    let folder = file.parent().unwrap();
+    let left = || {
+        let entries = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
+        entries
+            .filter(|name| name.as_encoded_bytes().starts_with(b".changing-"))
+            .count()
+    };
+    assert_eq!(left(), 1);
+    network.processes[0] = Some(Process::start(
+        &["run", "dsr", "--config", file.to_str().unwrap()],
+        folder,
+    ));
+    network.change(&network.template(), &slow, "  routing:");
+    let (code, said) = network.ask(&["push", "--only", "dsr-0"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!((left(), network.weight(0)), (0, Value::from(2)));
+}
+
+/// Two processes have one file, and an administrator each.
+#[test]
+fn changes_by_way_of_two_processes_with_one_file_do_not_undo_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, secret) = (folder.path().join("config.yaml"), folder.path().join("secret"));
+    std::fs::write(&secret, SECRET).unwrap();
+    let admins = [(); 2].map(|()| free_ports::address().unwrap());
+    let text = format!(
+        "changes: {{secret: {{file: {}}}}}\nlog: {{maxPerSecond: 100, maxValueLength: 100}}\n\
+         stp: {{admin: \"{}\"}}\nipfe: {{admin: \"{}\"}}\n",
+        secret.display(),
+        admins[0],
+        admins[1]
+    );
+    std::fs::write(&file, text).unwrap();
+    let start = |name: &str| {
+        let own = folder.path().join(name);
+        std::fs::create_dir(&own).unwrap();
+        Process::start(&["run", name, "--config", file.to_str().unwrap()], &own)
+    };
+    let _processes = ["stp", "ipfe"].map(start);
+    let set = |admin: SocketAddr, path: &str| {
+        for value in 101..=120 {
+            let output = signalbox(&[
+                "config",
+                "set",
+                path,
+                &value.to_string(),
+                "--admin",
+                &admin.to_string(),
+                "--secret",
+                secret.to_str().unwrap(),
+            ]);
+            assert!(output.status.success(), "{}", self::text(&output.stderr));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| set(admins[0], "log.maxPerSecond"));
+        set(admins[1], "log.maxValueLength");
+    });
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("maxPerSecond: 120, maxValueLength: 120"), "{text}");
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::process::{examples, signalbox, text};
+use crate::process::{Process, examples, signalbox, text};
 
 #[test]
 fn check_tells_every_mistake_with_its_place() {
@@ -386,6 +386,24 @@ fn an_unreachable_function_is_1() {
     let output = signalbox(&["nrf", "instances", "--admin", "127.0.0.1:1"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("is the function running?"));
+}
+
+#[test]
+fn a_page_that_answers_an_error_is_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.yaml");
+    std::fs::write(&config, "enum:\n  listen: [127.0.0.1:0]\n  admin: 127.0.0.1:0\n").unwrap();
+    let process = Process::start(
+        &["run", "enum", "--config", config.to_str().unwrap()],
+        folder.path(),
+    );
+    let admin = process.address("enum admin").to_string();
+    for format in [&[][..], &["--json"]] {
+        let output = signalbox(&[&["enum", "why", "zz", "--admin", &admin], format].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(text(&output.stderr).contains("expected a number"), "{output:?}");
+        assert_eq!(output.stdout.is_empty(), format.is_empty(), "{output:?}");
+    }
 }
 
 /// What a start finds one after the other, `check` finds at once: mistakes of form, of content, of files and of addresses.

@@ -176,8 +176,8 @@ pub fn is_taken(address: SocketAddr) -> bool {
     let bind = || {
         let protocol = Some(Protocol::from(IPPROTO_SCTP));
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, protocol)?;
-        // Without `SO_REUSEPORT` every listener is in the way, and associations that have ended are not. Linux says so to the one that
-        // listens.
+        // Without `SO_REUSEPORT` every listener is in the way, and associations that have ended are not. Linux refuses a taken
+        // port at `listen`.
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(1)

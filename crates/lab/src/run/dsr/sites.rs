@@ -73,7 +73,7 @@ pub(super) fn start(
         .clamp(SITES, MOST_NODES as u32);
     let asking = Asking::Sessions(gateways);
     let first = at.first().map(|(address, _)| *address);
-    let first = first.ok_or_else(|| RigError::Settings("there is no site".to_owned()))?;
+    let first = first.ok_or_else(|| RigError::Settings("the drill names no site".to_owned()))?;
     let router = |number: u16| {
         let own = at.get(usize::from(number) % at.len().max(1));
         (own.map_or(first, |(address, _)| *address), None)
