@@ -53,6 +53,7 @@ const MODELS: &[(&str, &str)] = models![
     "dsr/vstp-links",
     "dsr/vstp-lose-hlr",
     "dsr/vstp-lose-mate",
+    "dsr/vstp-mixed",
     "dsr/vstp-mnp",
     "dsr/vstp-oscillation",
     "dsr/vstp-reload",

@@ -94,6 +94,7 @@ fn an_stp_passes_its_drills() {
         ("dsr/vstp-oscillation", "messages for the lost HLR"),
         ("dsr/vstp-kill", "the STP died and came back"),
         ("dsr/vstp-links", "links are cut"),
+        ("dsr/vstp-mixed", "links are cut"),
         ("dsr/vstp-lose-mate", "the mate died and came back"),
         ("dsr/vstp-reload", "translations are replaced"),
     ] {
