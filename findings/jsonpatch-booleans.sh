@@ -5,7 +5,7 @@
 # Behaviour: a test for `true` passes where the document has 1, in arrays and objects as well. A patch that is made of two documents is
 #            empty where an array has `true` in place of 1: the change is lost. Outside of arrays the same change is in the patch.
 # Version:   jsonpatch 1.33 (PyPI).
-# Matters:   bodies of PATCH in 5G (TS 29.501 §4.4.1.2; NF profiles, subscription data, bindings) are such patches. A client that
+# Matters:   bodies of PATCH in 5G (TS 29.501; NF profiles, subscription data, bindings) are such patches. A client that
 #            makes them with this package loses changes in arrays, and a test operation that is to guard a change passes where the
 #            document has another value. A test of a function with it proves less than it seems to.
 set -euo pipefail

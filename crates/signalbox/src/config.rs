@@ -12,7 +12,7 @@ pub(crate) use crate::functions::Config;
 use crate::functions::{ALL, CONSOLE};
 
 /// Sections that are of no function, and of each.
-pub(crate) const SHARED: [&str; 4] = ["log", "admin", "traces", "changes"];
+pub(crate) const SHARED: [&str; 5] = ["log", "admin", "alarms", "traces", "changes"];
 
 impl Config {
     /// Reads the configuration; without a file the defaults.

@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use console::config::Target;
 use function::Frame;
 use telemetry::admin::{Entrance, Limits, Serving, serve_within};
-use telemetry::{Admin, Registry, journal, logging};
+use telemetry::{Admin, Alarms, Registry, journal, logging};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -227,6 +227,7 @@ impl Running {
             .map(|function| Door::open(function, &config, &runtime, kind))
             .collect();
         let doors = doors?;
+        telemetry::webhook::start(&config.alarms, &process, &raisers(&doors))?;
         core.follow(followed(&doors, &config, text.as_deref()));
         core.adapt(&mut config);
         let (mounted, signals) = mount(&doors, &mut config, &core, &runtime, signals)?;
@@ -485,6 +486,13 @@ fn mount(
     }
 }
 
+/// The alarms of each function.
+fn raisers(doors: &[Door]) -> Vec<(&'static str, Alarms)> {
+    let each = doors.iter();
+    each.map(|door| (door.function.name, door.frame.alarms.clone()))
+        .collect()
+}
+
 /// Opens the pages of functions that have started.
 fn open(
     doors: Vec<Door>,
@@ -497,11 +505,8 @@ fn open(
     let named = doors.iter().map(|door| door.function.name).zip(&mut mounted);
     let live = named.filter_map(|(name, mounted)| Some((name, mounted.live.take()?)));
     let live = live.collect();
-    let alarms = doors
-        .iter()
-        .map(|door| (door.function.name, door.frame.alarms.clone()));
     let name = file.0.clone();
-    let reloader = Reloader::new(file, config.clone(), live, alarms.collect(), core, supervisor);
+    let reloader = Reloader::new(file, config.clone(), live, raisers(&doors), core, supervisor);
     reloader.observe(process);
     let administration = Administration::new(name, config.changes.clone(), reloader.clone());
     let mut running = Vec::new();

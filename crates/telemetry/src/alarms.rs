@@ -4,7 +4,7 @@
 mod unlisted;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
@@ -14,6 +14,7 @@ use self::unlisted::Unlisted;
 use crate::journal::{Journal, Kind};
 use crate::metrics::{Counter, Family, Gauge, Registry};
 use crate::severity::Severity;
+use crate::webhook::Outlet;
 
 crate::declare! {
     /// What is counted of alarms.
@@ -83,6 +84,18 @@ struct Inner {
     active: Vec<Gauge>,
     raised: Family<Counter>,
     journal: Journal,
+    /// Where an operator's server gets them from.
+    outlet: OnceLock<Outlet>,
+}
+
+/// The alarms of a function, while it has them.
+#[derive(Debug)]
+pub(crate) struct WeakAlarms(Weak<Inner>);
+
+impl WeakAlarms {
+    pub(crate) fn upgrade(&self) -> Option<Alarms> {
+        self.0.upgrade().map(|inner| Alarms { inner })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -121,6 +134,7 @@ impl Alarms {
                     .collect(),
                 raised: registry.counters(&RAISED),
                 journal: Journal::new(),
+                outlet: OnceLock::new(),
             }),
         };
         let seen = Arc::downgrade(&this.inner);
@@ -135,6 +149,21 @@ impl Alarms {
     #[must_use]
     pub fn journal(&self) -> &Journal {
         &self.inner.journal
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakAlarms {
+        WeakAlarms(Arc::downgrade(&self.inner))
+    }
+
+    /// Puts what changes from now on here as well; the first one counts.
+    pub(crate) fn send_to(&self, outlet: Outlet) {
+        let _ = self.inner.outlet.set(outlet);
+    }
+
+    fn put_out(&self, alarm: &Alarm, is_active: bool) {
+        if let Some(outlet) = self.inner.outlet.get() {
+            outlet.put(alarm, is_active);
+        }
     }
 
     /// The values of [`BY_NUMBER`].
@@ -183,11 +212,12 @@ impl Alarms {
             return;
         }
         self.count(&mut state, severity, usize::saturating_add);
-        let detail = state
-            .active
-            .get(&key)
-            .map(|alarm| alarm.detail.as_str())
-            .unwrap_or_default();
+        let alarm = state.active.get(&key);
+        // Under the lock, so that the order is that of the changes.
+        if let Some(alarm) = alarm {
+            self.put_out(alarm, true);
+        }
+        let detail = alarm.map(|alarm| alarm.detail.as_str()).unwrap_or_default();
         let (number, name) = (kind.number, kind.name);
         let words = format!("{severity}: {detail}");
         self.inner
@@ -219,6 +249,7 @@ impl Alarms {
             .journal
             .record(Kind::AlarmCleared, &subject(kind, instance), &alarm.detail);
         alarm.cleared = Some(now());
+        self.put_out(&alarm, false);
         if state.cleared.len() >= REMEMBERED {
             state.cleared.pop_front();
         }

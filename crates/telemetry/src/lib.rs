@@ -12,6 +12,7 @@
 //! - [`logging`]: `tracing` for people or machines, its level changeable while running.
 //! - [`trace`]: W3C trace context, and spans of sampled requests by OTLP.
 //! - [`process`]: CPU, memory and descriptors of this process.
+//! - [`webhook`]: alarms to an operator's server.
 //! - [`severity`]: how bad alarms and alerts are.
 
 pub mod admin;
@@ -26,6 +27,7 @@ mod outbound;
 pub mod process;
 pub mod severity;
 pub mod trace;
+pub mod webhook;
 
 pub use admin::Admin;
 pub use alarms::{AlarmKind, Alarms, rfc3339};

@@ -49,6 +49,8 @@ const MORE_IMPORTERS: &[(&str, &str, usize)] = &[
 const SETTINGS: &[(&str, usize)] = &[
     ("log", 4),
     ("admin", 4),
+    // A server that takes them: its address, authorities and token, and how many may wait.
+    ("alarms", 4),
     ("traces", 8),
     ("changes", 1),
     ("nrf", 286),

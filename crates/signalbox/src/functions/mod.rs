@@ -12,7 +12,7 @@ use observability::{Pack, Section};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
-use telemetry::{AlarmKind, Alarms, Declaration, Health, Registry, admin, logging, trace};
+use telemetry::{AlarmKind, Alarms, Declaration, Health, Registry, admin, logging, trace, webhook};
 
 use crate::changes;
 
@@ -154,6 +154,8 @@ macro_rules! table {
             pub(crate) log: logging::Config,
             /// Who may ask the admin endpoints.
             pub(crate) admin: admin::Config,
+            /// Alarms, for a server that takes them.
+            pub(crate) alarms: webhook::Config,
             /// Traces of requests, for a collector.
             pub(crate) traces: trace::Config,
             /// Whose changes of this file the admin endpoints accept.
@@ -165,6 +167,7 @@ macro_rules! table {
             fn validate(&self, faults: &mut Faults) {
                 faults.within("log", &self.log);
                 faults.within("admin", &self.admin);
+                faults.within("alarms", &self.alarms);
                 faults.within("traces", &self.traces);
                 faults.within("changes", &self.changes);
                 $(faults.within(plain(stringify!($name)), &self.$name);)+
@@ -267,6 +270,7 @@ fn common() -> Vec<Section> {
     let process = [
         telemetry::process::METRICS,
         telemetry::alarms::METRICS,
+        webhook::METRICS,
         logging::METRICS,
         admin::METRICS,
         trace::METRICS,

@@ -282,7 +282,7 @@ fn functions() -> Vec<String> {
         serde_json::from_slice(&signalbox(&["config", "show", "--json"]).stdout).unwrap();
     let sections = shown.as_object().unwrap().keys().cloned();
     let mut functions: Vec<String> = sections
-        .filter(|name| !["log", "admin", "traces", "changes"].contains(&name.as_str()))
+        .filter(|name| !["log", "admin", "alarms", "traces", "changes"].contains(&name.as_str()))
         .collect();
     functions.sort_unstable();
     functions

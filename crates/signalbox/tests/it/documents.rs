@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::process::{signalbox, text};
 
 /// Sections of a configuration.
-const SECTIONS: [&str; 14] = [
+const SECTIONS: [&str; 15] = [
     "nrf:", "scp:", "bsf:", "pcf:", "scef:", "dsr:", "ipfe:", "stp:", "enum:", "sds:", "dp:", "log:",
-    "admin:", "traces:",
+    "admin:", "alarms:", "traces:",
 ];
 
 fn pages() -> Vec<PathBuf> {

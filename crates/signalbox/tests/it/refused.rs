@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use testpeer::collector::AlarmServer;
 use tls::authority::Authority;
 
-use crate::process::{Process, ask, harmless, log, signalbox, text, until};
+use crate::process::{Process, ask, harmless, harmless_but, log, signalbox, text, until};
 
 fn metric(admin: SocketAddr, name: &str) -> Option<String> {
     let page = ask(admin, "GET", "/metrics").1;
@@ -99,6 +100,46 @@ fn a_policy_project_that_is_refused_fails_the_reload() {
     project(&of_project, false);
     assert_eq!(reload("pcf", admin).0, Some(0), "{}", log(folder.path()));
     assert!(!differs(admin) && alarm(admin).is_none());
+}
+
+/// The alarm about a refused file reaches the operator's webhook, and so does its end.
+#[test]
+fn the_webhook_gets_the_alarm_about_a_refused_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = AlarmServer::start().unwrap();
+    let config = harmless_but(None, folder.path(), |config| {
+        config["alarms"]["webhook"]["url"] = server.url().into();
+    });
+    let right = std::fs::read_to_string(&config).unwrap();
+    let process = Process::start(
+        &["run", "enum", "--config", config.to_str().unwrap()],
+        folder.path(),
+    );
+    let admin = process.address("enum admin");
+    let about_file = |status: &str| {
+        let alerts = server.alerts();
+        let mut alerts = alerts.iter();
+        let is_it = |alert: &&Value| alert["labels"]["number"] == "10525" && alert["status"] == status;
+        alerts.find(is_it).cloned()
+    };
+    std::fs::write(&config, "nonsense: true\n").unwrap();
+    process.signal("HUP");
+    until("the alarm at the webhook", || about_file("firing").is_some());
+    let alert = about_file("firing").unwrap();
+    assert_eq!(alert["labels"]["function"], "enum");
+    let detail = alert["annotations"]["description"].as_str().unwrap();
+    assert!(detail.contains("nonsense"), "{detail}");
+    assert!(about_file("resolved").is_none());
+
+    std::fs::write(&config, right).unwrap();
+    assert_eq!(ask(admin, "POST", "/config/reload").0, 200);
+    until("its end at the webhook", || about_file("resolved").is_some());
+    let ended = about_file("resolved").unwrap();
+    assert_eq!(ended["fingerprint"], alert["fingerprint"]);
+    until("the count of what was sent", || {
+        let sent = metric(admin, "signalbox_alarm_notifications_total");
+        sent.is_some_and(|sent| sent.parse().is_ok_and(|sent: f64| sent >= 2.0))
+    });
 }
 
 fn shown(file: &Path) -> Value {

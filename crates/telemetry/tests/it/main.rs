@@ -4,6 +4,7 @@ mod admin;
 mod logs;
 mod receiver;
 mod traces;
+mod webhook;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -231,6 +232,7 @@ fn the_names_of_our_own_metrics_follow_the_rules() {
         telemetry::logging::METRICS,
         telemetry::process::METRICS,
         telemetry::trace::METRICS,
+        telemetry::webhook::METRICS,
     ] {
         assert_eq!(telemetry::metrics::lint(declarations), Vec::<String>::new());
     }
