@@ -201,7 +201,7 @@ impl Alarms {
             let before = std::mem::replace(&mut known.severity, severity);
             self.count(&mut state, before, usize::saturating_sub);
         } else if state.lists_another(kind.number) {
-            match state.remove_unlisted(&key) {
+            match self.remove_unlisted(&mut state, &key) {
                 Some(before) => self.count(&mut state, before, usize::saturating_sub),
                 None => self.count_raised(kind),
             }
@@ -237,7 +237,7 @@ impl Alarms {
         let mut state = self.inner.state.lock();
         let key = (kind.number, instance.to_owned());
         let Some(mut alarm) = state.active.remove(&key) else {
-            if let Some(severity) = state.remove_unlisted(&key) {
+            if let Some(severity) = self.remove_unlisted(&mut state, &key) {
                 self.count(&mut state, severity, usize::saturating_sub);
             }
             return;
@@ -303,11 +303,34 @@ impl Alarms {
         if unlisted.is_full() {
             return;
         }
-        match unlisted.add(instance, severity) {
+        let is_first = unlisted.is_empty();
+        let before = unlisted.add(instance, severity);
+        let others = is_first.then(|| unlisted.alarm());
+        match before {
             Some(before) => self.count(state, before, usize::saturating_sub),
             None => self.count_raised(kind),
         }
         self.count(state, severity, usize::saturating_add);
+        if let Some(others) = others {
+            self.put_out(&others, true);
+        }
+    }
+
+    /// Removes one that is not listed; its severity.
+    fn remove_unlisted(&self, state: &mut State, (number, instance): &(u32, String)) -> Option<Severity> {
+        let unlisted = state.unlisted.get_mut(number)?;
+        let severity = unlisted.remove(instance);
+        if unlisted.is_empty()
+            && let Some(last) = state.unlisted.remove(number)
+        {
+            let cleared = Some(now());
+            let alarm = Alarm {
+                cleared,
+                ..last.alarm()
+            };
+            self.put_out(&alarm, false);
+        }
+        severity
     }
 
     fn count_raised(&self, kind: &AlarmKind) {
@@ -349,16 +372,6 @@ impl State {
     fn lists_another(&self, number: u32) -> bool {
         let of_kind = (number, String::new())..(number.saturating_add(1), String::new());
         self.active.len() < MOST_ACTIVE || self.active.range(of_kind).take(SHARE).count() < SHARE
-    }
-
-    /// Removes one that is not listed; its severity.
-    fn remove_unlisted(&mut self, (number, instance): &(u32, String)) -> Option<Severity> {
-        let unlisted = self.unlisted.get_mut(number)?;
-        let severity = unlisted.remove(instance);
-        if unlisted.is_empty() {
-            self.unlisted.remove(number);
-        }
-        severity
     }
 }
 

@@ -175,3 +175,28 @@ fn what_found_no_place_is_counted_and_made_good() {
     expected.extend((2..10).map(|peer| format!("firing peer-{peer}")));
     assert_eq!(seen, expected);
 }
+
+/// Too many to be listed one by one: one alarm stands for the others, and ends with the last of them.
+#[test]
+fn the_alarm_about_others_begins_and_ends_at_the_webhook() {
+    let mut server = Server::new(|webhook| webhook.queue = 10_000);
+    assert_eq!(server.alert("200 OK"), ["firing", "before", "major"]);
+    let mut unlisted: Vec<String> = (0..4100).map(|peer| format!("peer-{peer}")).collect();
+    for peer in &unlisted {
+        server.alarms.raise(&LOST, peer, "");
+    }
+    let active = server.alarms.active();
+    let listed: std::collections::HashSet<&str> =
+        active.iter().map(|alarm| alarm.instance.as_str()).collect();
+    unlisted.retain(|peer| !listed.contains(peer.as_str()));
+    assert!(unlisted.len() > 1, "{unlisted:?}");
+    for _ in unlisted.len()..4100 {
+        let [status, about, _] = server.alert("200 OK");
+        assert!(status == "firing" && about != "others", "{status} {about}");
+    }
+    assert_eq!(server.alert("200 OK"), ["firing", "others", "major"]);
+    for peer in &unlisted {
+        server.alarms.clear(&LOST, peer);
+    }
+    assert_eq!(server.alert("200 OK"), ["resolved", "others", "major"]);
+}
