@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 
 use testpeer::openapi::OpenApi;
 
@@ -24,6 +25,8 @@ const APIS: [(&str, &str); 3] = [
 
 /// The folder of the data types of all APIs, which are generated once for each target directory: they are some ten thousand lines.
 fn models(python: &Path, specs: &Path) -> PathBuf {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _one_of_this_process = TURN.lock();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("t8-models");
     if folder.is_dir() {
         return folder;
