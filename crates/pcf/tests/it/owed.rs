@@ -22,7 +22,7 @@ use crate::support::{
 };
 
 /// Settings by which a notification is taken up soon after its attempts.
-fn settings(folder: &std::path::Path) -> Config {
+pub(crate) fn settings(folder: &std::path::Path) -> Config {
     let mut settings = config(folder);
     settings.notifications.attempts = 1;
     settings.notifications.redirects = 0;
@@ -39,26 +39,26 @@ async fn called(origin: &Origin) -> String {
 }
 
 /// The rules of AF sessions among those of a session.
-fn af_rules(rules: &Value) -> Vec<&String> {
+pub(crate) fn af_rules(rules: &Value) -> Vec<&String> {
     let names = rules.as_object().unwrap().keys();
     names.filter(|id| id.starts_with("af-")).collect()
 }
 
 /// An SMF reports that it has no resources for rules.
-fn failed(rules: &[&String]) -> Value {
+pub(crate) fn failed(rules: &[&String]) -> Value {
     json!({"ruleReports": [{"pccRuleIds": rules, "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"}]})
 }
 
 /// A consumer that takes notifications, or refuses them for a time.
-struct Consumer {
-    server: Server,
-    taken: Rc<RefCell<Vec<(String, Value)>>>,
+pub(crate) struct Consumer {
+    pub(crate) server: Server,
+    pub(crate) taken: Rc<RefCell<Vec<(String, Value)>>>,
     refused: Rc<Cell<usize>>,
     refuses: Rc<Cell<bool>>,
 }
 
 impl Consumer {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let (taken, refused, refuses) = <(Rc<RefCell<Vec<_>>>, Rc<Cell<usize>>, Rc<Cell<bool>>)>::default();
         let (list, count, state) = (taken.clone(), refused.clone(), refuses.clone());
         let server = Server::start(move |seen| {
@@ -78,11 +78,11 @@ impl Consumer {
         }
     }
 
-    fn root(&self) -> String {
+    pub(crate) fn root(&self) -> String {
         self.server.root()
     }
 
-    fn refuse(&self, refuses: bool) {
+    pub(crate) fn refuse(&self, refuses: bool) {
         self.refuses.set(refuses);
     }
 
@@ -98,12 +98,12 @@ impl Consumer {
     }
 }
 
-async fn post(origin: &Origin, path: &str, body: &Value) -> Got {
+pub(crate) async fn post(origin: &Origin, path: &str, body: &Value) -> Got {
     let request = request(Method::POST, path, "application/json", body.to_string());
     judged(&client(), origin, request).await
 }
 
-async fn decision(origin: &Origin, path: &str) -> Value {
+pub(crate) async fn decision(origin: &Origin, path: &str) -> Value {
     let got = judged(&client(), origin, request(Method::GET, path, "", "")).await;
     assert_eq!(got.status, StatusCode::OK);
     got.json["policy"].clone()
@@ -114,8 +114,11 @@ fn merge(has: &mut Map<String, Value>, change: &Value) {
     for (name, value) in change.as_object().into_iter().flatten() {
         match value {
             Value::Null => drop(has.shift_remove(name)),
-            Value::Object(entries) if has.get(name).is_some_and(Value::is_object) => {
-                let Some(Value::Object(held)) = has.get_mut(name) else {
+            Value::Object(entries) if has.get(name).is_none_or(Value::is_object) => {
+                let held = has
+                    .entry(name.clone())
+                    .or_insert_with(|| Value::Object(Map::new()));
+                let Value::Object(held) = held else {
                     continue;
                 };
                 for (id, entry) in entries {
@@ -132,7 +135,7 @@ fn merge(has: &mut Map<String, Value>, change: &Value) {
 }
 
 /// The decision of an SMF after what it has taken.
-fn held(created: &Value, taken: &[(String, Value)]) -> Map<String, Value> {
+pub(crate) fn held(created: &Value, taken: &[(String, Value)]) -> Map<String, Value> {
     let mut has = created.as_object().unwrap().clone();
     has.shift_remove("suppFeat");
     for (path, body) in taken {
@@ -458,7 +461,7 @@ pub(crate) fn udr(category: Rc<Cell<&'static str>>) -> Server {
 }
 
 /// The UDR notifies of a change at the callback of the first subscription.
-async fn data_change(origin: &Origin, udr: &Server) {
+pub(crate) async fn data_change(origin: &Origin, udr: &Server) {
     let seen = udr.seen().into_iter().find(|seen| seen.method == Method::POST);
     let callback = seen.unwrap().json()["notificationUri"]
         .as_str()
