@@ -14,7 +14,6 @@ use self::unlisted::Unlisted;
 use crate::journal::{Journal, Kind};
 use crate::metrics::{Counter, Family, Gauge, Registry};
 use crate::severity::Severity;
-use crate::webhook::Outlet;
 
 crate::declare! {
     /// What is counted of alarms.
@@ -22,6 +21,12 @@ crate::declare! {
     gauge ACTIVE = "signalbox_alarm_active" ["severity"]: "Alarms that are active now.";
     gauge BY_NUMBER = "signalbox_alarm_details" ["number", "name", "severity", "about"]: "Active alarms, 1 each, with number, name, severity and subject: at most 100, the worst first.";
     counter RAISED = "signalbox_alarm_raised_total" ["number", "name"]: "Times that an alarm was raised.";
+}
+
+/// Where changes of alarms go.
+pub(crate) trait Outlet: std::fmt::Debug + Send + Sync {
+    /// Takes the beginning or the end of an alarm; never waits.
+    fn put(&self, alarm: &Alarm, is_active: bool);
 }
 
 /// An alarm that a function can raise. Declared once, as a constant.
@@ -85,7 +90,7 @@ struct Inner {
     raised: Family<Counter>,
     journal: Journal,
     /// Where an operator's server gets them from.
-    outlet: OnceLock<Outlet>,
+    outlet: OnceLock<Box<dyn Outlet>>,
 }
 
 /// The alarms of a function, while it has them.
@@ -156,7 +161,7 @@ impl Alarms {
     }
 
     /// Puts what changes from now on here as well; the first one counts.
-    pub(crate) fn send_to(&self, outlet: Outlet) {
+    pub(crate) fn send_to(&self, outlet: Box<dyn Outlet>) {
         let _ = self.inner.outlet.set(outlet);
     }
 

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Secret, Validate};
 
-use crate::alarms::{Alarm, Alarms};
+use crate::alarms::{Alarm, Alarms, Outlet};
 use crate::metrics::{Alert, Counter, Registry, When};
 use crate::outbound;
 
@@ -105,7 +105,7 @@ struct Change {
 
 /// Where the alarms of a function put what changes.
 #[derive(Debug)]
-pub(crate) struct Outlet {
+struct Waiting {
     function: &'static str,
     queue: SyncSender<Change>,
     lost: Counter,
@@ -113,9 +113,9 @@ pub(crate) struct Outlet {
     is_behind: Arc<AtomicBool>,
 }
 
-impl Outlet {
-    /// Has a change sent, if it finds a place; never waits.
-    pub(crate) fn put(&self, alarm: &Alarm, is_active: bool) {
+impl Outlet for Waiting {
+    /// Has a change sent, if it finds a place.
+    fn put(&self, alarm: &Alarm, is_active: bool) {
         let change = Change {
             function: self.function,
             alarm: alarm.clone(),
@@ -144,12 +144,12 @@ pub fn start(config: &Config, registry: &Registry, functions: &[(&'static str, A
     let (queue, changes) = sync_channel(config.queue.max(1));
     let is_behind = Arc::new(AtomicBool::new(true));
     for (function, alarms) in functions {
-        alarms.send_to(Outlet {
+        alarms.send_to(Box::new(Waiting {
             function,
             queue: queue.clone(),
             lost: queue_full.clone(),
             is_behind: is_behind.clone(),
-        });
+        }));
     }
     let watched = functions.iter();
     let watched = watched.map(|(function, alarms)| (*function, alarms.downgrade()));
