@@ -11,7 +11,7 @@
 //! * `agent` is the Diameter node; it lives on the first worker, and other workers send their requests there (`orders`). It sends
 //!   downlink data to devices, in order for each device.
 //! * `ending` ends NIDD configurations and device triggers, when their time is over as well.
-//! * `gathered` holds reports about groups for their guard time, `groups` what has become of data for the members of groups.
+//! * `gathered` holds reports about groups for their guard time, and what has become of data for the members of groups.
 //! * `notices` delivers notifications to SCS/AS, `outcomes` reports to SCS over Tsp. They are stored before the network has its answer.
 //! * `spans`: spans of Diameter requests.
 //! * `record`: what is stored, by the time of `clock`; `repository`: the tables.
@@ -27,7 +27,6 @@ mod clock;
 mod dispatch;
 mod ending;
 mod gathered;
-mod groups;
 mod identity;
 mod listeners;
 mod live;

@@ -25,7 +25,7 @@ use crate::record::{Id, PENDING, Subscription, Trigger};
 use crate::repository::Repository;
 use crate::shared::Scef;
 use crate::worker::{Front, Worker};
-use crate::{agent, ending, gathered, groups, outcomes, pages};
+use crate::{agent, ending, gathered, outcomes, pages};
 
 /// A running SCEF.
 pub type Running = function::Running<Scef>;
@@ -101,7 +101,7 @@ fn spawn_tasks(opening: &Opening<Scef>, scef: &Arc<Scef>, pending: notifier::Rec
     sweep(&scef.repository.subscriptions);
     tokio::task::spawn_local(ending::run(scef.clone(), scef.counts.control()));
     tokio::task::spawn_local(gathered::run(scef.clone()));
-    tokio::task::spawn_local(groups::run(scef.clone()));
+    tokio::task::spawn_local(gathered::data::run(scef.clone()));
     tokio::task::spawn_local(outcomes::run(scef.clone(), scef.counts.control()));
     tokio::task::spawn_local(notices::expire(
         scef.repository.notices.clone(),

@@ -11,7 +11,7 @@ use super::downlinks::{check_room, for_member, sending};
 use super::{Answer, created, forbidden, not_found, with_self};
 use crate::clock::now;
 use crate::events::Event;
-use crate::groups;
+use crate::gathered::data;
 use crate::orders::Order;
 use crate::record::{Configuration, Downlink, GroupDelivery, GroupOutcome, Id, Status};
 use crate::repository::Repository;
@@ -143,7 +143,7 @@ pub(super) async fn change(worker: &Worker, group: &Configuration, id: &str) -> 
 /// Cancels data for those members of a group that it was not sent to.
 pub(super) async fn cancel(worker: &Worker, group: &Configuration, id: &str) -> Answer {
     let found = existing(worker, group, id).await?;
-    let cancelled = groups::cancel(worker.repository(), found.id).await;
+    let cancelled = data::cancel(worker.repository(), found.id).await;
     cancelled.map_err(store_problem)?;
     Ok(no_content())
 }

@@ -1,4 +1,7 @@
 //! Reports about groups: they wait for the guard time of their subscription, and are one notification then (TS 29.122 §4.4.2.3).
+//! [`data`] has what has become of data for the members of groups.
+
+pub(crate) mod data;
 
 use std::sync::Arc;
 use std::time::Duration;
