@@ -48,13 +48,15 @@ pub fn json_text(value: &str) -> Cow<'_, str> {
     if !value.contains('+') {
         return Cow::Borrowed(value);
     }
-    let (mut in_text, mut is_escaped, mut before) = (false, false, ' ');
+    let (mut in_text, mut is_escaped, mut before) = (false, false, [' '; 2]);
     let plain = value.chars().map(|letter| {
         let is_quote = letter == '"' && !is_escaped;
         is_escaped = in_text && letter == '\\' && !is_escaped;
         in_text ^= is_quote;
-        let is_blank = letter == '+' && !in_text && !matches!(before, 'e' | 'E');
-        before = letter;
+        // The `e` of `true` is not one of a number.
+        let is_exponent = matches!(before, ['0'..='9', 'e' | 'E']);
+        let is_blank = letter == '+' && !in_text && !is_exponent;
+        before = [before[1], letter];
         if is_blank { ' ' } else { letter }
     });
     Cow::Owned(plain.collect())
@@ -90,6 +92,10 @@ mod tests {
             (r#"{"sst":+1,+"sd":+"00000a"}"#, r#"{"sst": 1, "sd": "00000a"}"#),
             (r#"["a+b",+"c\"+d"]+"#, r#"["a+b", "c\"+d"] "#),
             (r#"["\\",+1e+5]"#, r#"["\\", 1e+5]"#),
+            (
+                r#"{"a":+true+,+"b":+[false+,+1.5E+2+]+}"#,
+                r#"{"a": true , "b": [false , 1.5E+2 ] }"#,
+            ),
             ("{}", "{}"),
         ] {
             assert_eq!(json_text(given), plain);
