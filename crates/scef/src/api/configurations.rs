@@ -6,7 +6,7 @@ use http::StatusCode;
 use sbi::problem::{Cause, Problem};
 use sbi::response::no_content;
 use serde_json::{Map, Value, json};
-use store::{Batch, Error, Stored};
+use store::{Batch, Stored};
 
 use super::features::NIDD;
 use super::groups::{self, Prepared};
@@ -168,30 +168,14 @@ fn member(
     }
 }
 
-/// Changes the configurations of the members of a group as that of the group was.
-async fn renew_members(worker: &Worker, group: &Configuration) -> Result<(), Error> {
-    let repository = worker.repository();
-    for mut one in repository.members_of(group.id).await? {
-        loop {
-            let mut user = Map::new();
-            identity::copy_user(&one.document, &mut user);
-            let renewed = Configuration {
-                id: one.id,
-                ..member(group, user, one.imsi.clone(), one.granted)
-            };
-            let updated = repository
-                .update(&repository.configurations, &one, renewed)
-                .await?;
-            if updated.is_some() {
-                break;
-            }
-            match repository.configurations.get(&one.id.key()).await? {
-                Some(again) => one = again,
-                None => break,
-            }
-        }
+/// The configuration of a member of a group after that of the group has changed.
+fn renewed(group: &Configuration, one: &Configuration) -> Configuration {
+    let mut user = Map::new();
+    identity::copy_user(&one.document, &mut user);
+    Configuration {
+        id: one.id,
+        ..member(group, user, one.imsi.clone(), one.granted)
     }
-    Ok(())
 }
 
 /// Writes a new configuration with those of its members, and the data that it brings.
@@ -270,13 +254,16 @@ pub(crate) async fn modify(call: Call<Worker>) -> Answer {
             expires,
             ..before.record.clone()
         };
-        let updated = repository
-            .update(&repository.configurations, &before, changed)
-            .await;
-        if let Some(changed) = updated.map_err(store_problem)? {
-            if changed.is_of_group() {
-                renew_members(worker, &changed).await.map_err(store_problem)?;
+        let mut batch = Batch::default();
+        batch.update(&repository.configurations, &changed, before.version);
+        if changed.is_of_group() {
+            let members = repository.members_of(changed.id).await.map_err(store_problem)?;
+            for one in &members {
+                let renewed = renewed(&changed, one);
+                batch.update(&repository.configurations, &renewed, one.version);
             }
+        }
+        if repository.commit(batch).await.map_err(store_problem)? {
             return Ok(sbi::json::response(StatusCode::OK, &shown(worker, &changed)));
         }
     }
