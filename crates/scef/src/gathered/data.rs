@@ -1,5 +1,6 @@
 //! What has become of data for groups of devices: the SCS/AS is notified of it for several members at once (TS 29.122 §4.4.5.3.2).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +16,6 @@ use crate::shared::Scef;
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long outcomes wait for those of further members.
 const GATHERED: Duration = Duration::from_secs(30);
-/// Outcomes of one notification.
-const MOST: usize = 1_000;
 
 /// Notifies of outcomes as long as the control thread runs.
 pub(crate) async fn run(scef: Arc<Scef>) {
@@ -28,16 +27,23 @@ pub(crate) async fn run(scef: Arc<Scef>) {
     }
 }
 
+/// Looks at the data of which outcomes are known; what is merely pending is not read.
 async fn round(scef: &Scef) -> Result<(), Error> {
     let repository = &scef.repository;
-    let mut deliveries = Vec::new();
+    let mut deliveries = BTreeSet::new();
     repository
-        .each(&repository.group_deliveries, |one| deliveries.push(one))
+        .each(&repository.group_outcomes, |one| {
+            deliveries.insert(one.delivery);
+        })
         .await?;
-    for one in &deliveries {
+    for id in deliveries {
+        let Some(one) = repository.group_deliveries.get(&id.key()).await? else {
+            remove(repository, id).await?;
+            continue;
+        };
         match repository.configurations.get(&one.configuration.key()).await? {
-            Some(group) => notify(scef, &group, one).await?,
-            None => remove(repository, one).await?,
+            Some(group) => notify(scef, &group, &one).await?,
+            None => remove(repository, id).await?,
         }
     }
     Ok(())
@@ -51,19 +57,19 @@ async fn notify(scef: &Scef, group: &Configuration, one: &Stored<GroupDelivery>)
     let pending = repository.downlinks.find(Downlink::GROUP, &key, 1).await?;
     let outcomes = repository
         .group_outcomes
-        .find(GroupOutcome::DELIVERY, &key, MOST)
+        .find(GroupOutcome::DELIVERY, &key, MEMBERS)
         .await?;
     let first = outcomes.iter().map(|outcome| outcome.created).min();
     let wait = u64::try_from(GATHERED.as_micros()).unwrap_or(u64::MAX);
     let has_waited = first.is_some_and(|first| first.saturating_add(wait) <= now());
-    if !pending.is_empty() && !has_waited && outcomes.len() < MOST {
+    if !pending.is_empty() && !has_waited {
         return Ok(());
     }
     let mut batch = Batch::default();
     for outcome in &outcomes {
         delete_as_read(&mut batch, &repository.group_outcomes, outcome);
     }
-    if pending.is_empty() && outcomes.len() < MOST {
+    if pending.is_empty() {
         delete_as_read(&mut batch, &repository.group_deliveries, one);
     }
     let results: Vec<&Value> = outcomes.iter().map(|outcome| &outcome.result).collect();
@@ -80,25 +86,23 @@ async fn notify(scef: &Scef, group: &Configuration, one: &Stored<GroupDelivery>)
     Ok(())
 }
 
-/// Removes data for a group whose configuration has ended, with what is pending of it.
-async fn remove(repository: &Repository, one: &Stored<GroupDelivery>) -> Result<(), Error> {
-    cancel(repository, one.id).await?;
-    let key = one.id.key();
+/// Removes data for a group whose configuration has ended, with what is pending and known of it.
+async fn remove(repository: &Repository, delivery: Id) -> Result<(), Error> {
+    cancel(repository, delivery).await?;
+    let key = delivery.key();
     let outcomes = repository
         .group_outcomes
-        .find(GroupOutcome::DELIVERY, &key, MOST)
+        .find(GroupOutcome::DELIVERY, &key, MEMBERS)
         .await?;
     let mut batch = Batch::default();
     for outcome in &outcomes {
         delete_as_read(&mut batch, &repository.group_outcomes, outcome);
     }
-    if outcomes.len() < MOST {
-        batch.delete(&repository.group_deliveries, &key, Condition::Always);
-    }
+    batch.delete(&repository.group_deliveries, &key, Condition::Always);
     repository.commit(batch).await.map(drop)
 }
 
-/// Cancels what was not sent of data for a group.
+/// Cancels what was not sent of data for a group. Data of which nothing is pending or known any more is over.
 pub(crate) async fn cancel(repository: &Repository, delivery: Id) -> Result<(), Error> {
     let key = delivery.key();
     loop {
@@ -109,7 +113,17 @@ pub(crate) async fn cancel(repository: &Repository, delivery: Id) -> Result<(), 
             is_over &= repository.remove_as_read(&repository.downlinks, one).await?;
         }
         if is_over {
-            return Ok(());
+            break;
         }
     }
+    // Before the outcomes: data ends with its outcome.
+    let pending = repository.downlinks.find(Downlink::GROUP, &key, 1).await?;
+    let known = repository
+        .group_outcomes
+        .find(GroupOutcome::DELIVERY, &key, 1)
+        .await?;
+    if pending.is_empty() && known.is_empty() {
+        repository.remove(&repository.group_deliveries, &key).await?;
+    }
+    Ok(())
 }
