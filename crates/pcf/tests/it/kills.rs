@@ -1,7 +1,7 @@
 //! A PCF that is killed between a change and its delivery, again and again, while its consumers take, refuse or leave unanswered what they
 //! are sent: the next process brings each to the state of the PCF, and AFs get each event and each end.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::owed::{
 };
 use crate::policies::{AM, association};
 use crate::process::Process;
-use crate::support::{SM_POLICIES, ask_sources, context, local, path_of, rounds, until};
+use crate::support::{SM_POLICIES, ask_sources, config, context, path_of, repeated, rounds, until};
 
 /// Kills of a run, where `SIGNALBOX_ROUNDS` names no other number.
 const KILLS: usize = 6;
@@ -74,7 +74,7 @@ const AM_PROJECT: &str = "name: am\nservice: am\nblocks:\n  - if: {$eq: [$subscr
 
 #[test]
 fn no_kill_keeps_an_smf_an_amf_or_an_af_from_the_state_of_the_pcf() {
-    local(async {
+    repeated(rounds(KILLS), async {
         let folder = tempfile::tempdir().unwrap();
         let project = folder.path().join("project");
         std::fs::create_dir_all(&project).unwrap();
@@ -201,9 +201,9 @@ const BUSY: u32 = 3004;
 
 #[test]
 fn no_kill_keeps_a_pcef_from_the_state_of_the_pcrf() {
-    local(async {
+    repeated(rounds(KILLS), async {
         let folder = tempfile::tempdir().unwrap();
-        let mut settings = few_attempts(folder.path());
+        let mut settings = config(folder.path());
         let address = free_ports::address().unwrap();
         settings.diameter.listen = settings::Listen(vec![address]);
         settings.diameter.attempts = 1;
@@ -217,16 +217,13 @@ fn no_kill_keeps_a_pcef_from_the_state_of_the_pcrf() {
                 let begun = ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_I).await;
                 assert!(begun.contains("DIAMETER_SUCCESS"), "{begun}");
             }
+            let all = RefCell::new(&mut rules);
             let has = || {
+                let mut rules = all.borrow_mut();
                 install(&mut rules, pgw.service());
                 rules.len() == stands.as_ref().map_or(0, |_| 2)
             };
-            let has = std::cell::RefCell::new(has);
-            awaited(&format!("round {round}: the rules at the PCEF"), || {
-                (has.borrow_mut())()
-            })
-            .await;
-            drop(has);
+            awaited(&format!("round {round}: the rules at the PCEF"), has).await;
 
             let manner = MANNERS[round % 3];
             pgw.service().silent.set(manner == Manner::Hangs);

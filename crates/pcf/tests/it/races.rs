@@ -7,7 +7,7 @@ use testpeer::page;
 use crate::authorization::{APP_SESSIONS, call, listener};
 use crate::diameter::{AAR, CCR_I, STR, ask, peer};
 use crate::support::{
-    Pcf, SM_POLICIES, client, context, judged, local, path_of, request, rounds, start, until,
+    Pcf, SM_POLICIES, client, context, judged, path_of, repeated, request, rounds, start, until,
 };
 
 /// Rounds of a race, where `SIGNALBOX_ROUNDS` names no other number.
@@ -40,7 +40,7 @@ fn len(value: &Value) -> usize {
 
 #[test]
 fn two_changes_of_an_af_session_in_flight_lose_no_component() {
-    local(async {
+    repeated(rounds(ROUNDS), async {
         let pcf = two_ways();
         let (one, other) = (
             peer("dra1.example.org", &pcf).await,
@@ -78,7 +78,7 @@ fn two_changes_of_an_af_session_in_flight_lose_no_component() {
 
 #[test]
 fn an_af_session_that_is_changed_while_it_ends_does_not_stand_again() {
-    local(async {
+    repeated(rounds(ROUNDS), async {
         let pcf = two_ways();
         let (one, other) = (
             peer("dra1.example.org", &pcf).await,
@@ -105,7 +105,7 @@ fn an_af_session_that_is_changed_while_it_ends_does_not_stand_again() {
 
 #[test]
 fn a_request_that_begins_a_session_makes_one_however_often_it_is_in_flight() {
-    local(async {
+    repeated(rounds(ROUNDS), async {
         let pcf = two_ways();
         let (one, other) = (
             peer("dra1.example.org", &pcf).await,
@@ -140,7 +140,7 @@ fn a_request_that_begins_a_session_makes_one_however_often_it_is_in_flight() {
 
 #[test]
 fn an_update_a_call_and_the_end_of_a_session_in_flight_leave_nothing() {
-    local(async {
+    repeated(rounds(ROUNDS), async {
         let pcf = start(|config| config.workers = 2);
         let (smf, af) = (listener(), listener());
         let clients = [client(), client(), client()];

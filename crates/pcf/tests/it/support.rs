@@ -53,6 +53,12 @@ pub fn start(change: impl FnOnce(&mut Config)) -> Pcf {
     }
 }
 
+/// As [`local`], for a test of this many rounds.
+pub fn repeated<F: Future>(rounds: usize, test: F) -> F::Output {
+    let seconds = 300 + 15 * rounds as u64;
+    testpeer::local_within(std::time::Duration::from_secs(seconds), test)
+}
+
 /// Rounds of a test that repeats itself: those of `SIGNALBOX_ROUNDS`, else these few.
 pub fn rounds(few: usize) -> usize {
     let wanted = std::env::var("SIGNALBOX_ROUNDS").ok();
