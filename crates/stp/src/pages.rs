@@ -181,7 +181,9 @@ fn why(state: &State, text: &str) -> Value {
         },
     };
     let Some(octets) = octets(hex) else {
-        return json!({"error": "an MSU in hexadecimal digits, two an octet: M3UA DATA, or MTP3 from the service information octet"});
+        let expected =
+            "hexadecimal digits, two an octet: M3UA DATA, or MTP3 from the service information octet";
+        return json!({"error": format!("`{hex}` is not an MSU"), "expected": expected});
     };
     let data = match read(state, &octets) {
         Ok(data) => data,
